@@ -28,11 +28,12 @@ pub use output_limit::OutputLimit;
 pub struct Config {
     /// `bind`: the addresses or host names to listen on.
     pub bind: Vec<BindAddress>,
-    /// `port`; 0 selects a free port.
+    /// `port`: the port for clients without TLS. The value 0 selects a free port.
     pub port: u16,
     /// False for `port no`, with which the server accepts only TLS connections.
     pub listens_plain: bool,
-    /// `tls-port`: the port for TLS. 0 selects a free port; `None` disables TLS.
+    /// `tls-port`: the port for clients with TLS. The value 0 selects a free port, and `None`
+    /// disables TLS.
     pub tls_port: Option<u16>,
     /// `tls-cert-file`: the certificate chain of the server, up to a root certificate, in PEM.
     pub tls_cert_file: Option<PathBuf>,
@@ -51,7 +52,8 @@ pub struct Config {
     /// `protected-mode`: if true, the server does not start when it would listen on a network
     /// address without a password.
     pub protected_mode: bool,
-    /// `io-threads`: the number of threads that serve clients. 0 means one thread per CPU core.
+    /// `io-threads`: the number of threads that serve clients. The value 0 means one thread per CPU
+    /// core.
     pub threads: usize,
     /// `maxclients`: the maximum number of connections.
     pub max_clients: usize,
@@ -60,11 +62,11 @@ pub struct Config {
     /// `client-query-buffer-limit`, in bytes. The server disconnects a client if the client's
     /// incomplete command takes more memory than this limit.
     pub max_query_bytes: u64,
-    /// `maxmemory`, in bytes. Above this limit, the server rejects commands that add data. 0 means
-    /// no limit.
+    /// `maxmemory`, in bytes. Above this limit, the server rejects commands that add data. The
+    /// value 0 means that memory has no limit.
     pub max_memory_bytes: u64,
     /// `timeout`, in seconds. The server closes a connection that is idle for longer than this
-    /// timeout. 0 disables the timeout.
+    /// timeout. The value 0 disables the timeout.
     pub timeout_seconds: u64,
     /// `appendonly`: whether the server writes changes to a log. Without a log, all data is lost
     /// when the server ends.
@@ -141,11 +143,11 @@ impl Default for Config {
 /// Selects the port of the console, or disables the console.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HttpPort {
-    /// The server serves no console.
+    /// The server does not offer the console.
     Off,
     /// The console uses the [default](Self::DEFAULT) port if the default port is free.
     Auto,
-    /// The console uses this port. 0 selects a free port.
+    /// The console uses the port with this number, or any free port if the number is 0.
     At(u16),
 }
 
@@ -182,8 +184,8 @@ pub enum ClientCertificates {
 #[derive(Clone, Debug, PartialEq)]
 pub struct ConfigFile {
     pub(crate) path: PathBuf,
-    /// The options before the file was read. An option that the file does not set has its value
-    /// from this list.
+    /// The values of all options before the server read the file. An option that the file does not
+    /// set has its value from this list.
     pub(crate) defaults: Vec<(&'static str, String)>,
 }
 

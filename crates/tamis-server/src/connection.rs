@@ -1,5 +1,5 @@
-//! A connection reads the available bytes of the socket, runs all complete commands, and then
-//! writes all replies together.
+//! A connection reads the available bytes of the socket, runs all complete commands, and writes the
+//! replies to all these commands together.
 
 pub(crate) mod acceptor;
 pub(crate) mod change_replies;
@@ -53,7 +53,7 @@ const HANDSHAKE: Duration = Duration::from_secs(5);
 /// arrived.
 const TLS_CLOSE_TIME: Duration = Duration::from_secs(1);
 
-/// Serves a connection until it ends.
+/// Serves a connection until the connection ends.
 pub(crate) async fn run(
     shared: Arc<SharedState>,
     stream: TcpStream,
@@ -64,7 +64,7 @@ pub(crate) async fn run(
     handle(shared, stream, peer, local, pending, input).await;
 }
 
-/// Serves a connection over TLS until it ends.
+/// Serves a connection over TLS until the connection ends.
 pub(crate) async fn run_tls(
     shared: Arc<SharedState>,
     stream: TcpStream,
@@ -127,7 +127,8 @@ struct Connection<S> {
     stream: S,
     decoder: RequestDecoder,
     input: Vec<u8>,
-    /// The buffer for the arguments of one command. Later reads reuse the buffer.
+    /// The buffer for the arguments of one command. The connection reuses the buffer for every
+    /// read.
     found: Vec<WordSpan>,
     /// Counts the memory of a long command that is still incomplete.
     held: Hold,
@@ -175,7 +176,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         Ok(read)
     }
 
-    /// Counts the memory of the received part of a long command. Returns this memory in bytes.
+    /// Counts the memory of the received part of a long command. Returns the counted memory in
+    /// bytes.
     fn count_input(&mut self) -> u64 {
         let bytes = match self.input.len() {
             // Every connection has a buffer of this size, even an idle connection.
@@ -188,7 +190,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     }
 
     /// Runs the complete commands of the input and writes their replies. Returns true if the input
-    /// may contain more complete commands.
+    /// may contain complete commands that have not run.
     async fn run(&mut self) -> io::Result<bool> {
         let input = std::mem::take(&mut self.input);
         // A client that has not authenticated may send only short commands. The server parses one

@@ -61,8 +61,8 @@ const MAX_CONNECTION: Duration = Duration::from_secs(300);
 /// After [`MAX_CONNECTION`], a connection has this time to end normally.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// Opens the configured port. Returns `None` if the console is off, or if the default port is in
-/// use and the configuration does not require the port.
+/// Opens the configured port of the console. Returns `None` if the console is off, or if the
+/// default port is in use and the configuration does not require the port.
 pub(crate) fn listen(config: &Config) -> Result<Option<TcpListener>, ServerError> {
     let (port, must_be) = match config.http_port {
         HttpPort::Off => return Ok(None),

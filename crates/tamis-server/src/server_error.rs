@@ -27,7 +27,7 @@ pub enum ServerError {
         /// The cause of the failure.
         error: io::Error,
     },
-    /// The server would listen on a network address without a password.
+    /// The configuration makes the server listen on a network address without a password.
     Unprotected {
         /// The address to listen on.
         address: IpAddr,

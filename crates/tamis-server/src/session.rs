@@ -164,7 +164,7 @@ impl Session {
     }
 
     /// Counts consecutive calls of one command that ran since `began`. Each call counts with an
-    /// equal share of the time. Returns the current time.
+    /// equal share of the time. Returns the time of the call.
     pub fn count(
         &self,
         command: &Command,

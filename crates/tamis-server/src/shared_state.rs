@@ -57,8 +57,8 @@ const SHORT_REPLY_BYTES: u64 = 256 << 10;
 /// The size of a short change in the log, in bytes.
 const SHORT_CHANGE_BYTES: u64 = 16 << 10;
 
-/// The number of large values that may be copied at the same time. Any copy above this number
-/// waits.
+/// The number of large values that may be copied at the same time. If this number of copies is
+/// running, any further copy waits.
 const COPIES: usize = 2;
 
 impl SharedState {
@@ -203,7 +203,7 @@ impl SharedState {
         }
     }
 
-    /// Returns the option `maxmemory` in bytes. 0 means no limit.
+    /// Returns the option `maxmemory` in bytes. The value 0 means that memory has no limit.
     pub fn max_memory(&self) -> u64 {
         self.max_memory_bytes.load(Ordering::Relaxed)
     }

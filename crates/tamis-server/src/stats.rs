@@ -60,7 +60,7 @@ impl Stats {
         Self { run_id: random_digits(), calls: Calls::new(threads), ..Self::default() }
     }
 
-    /// Counts a command that was rejected before it ran, with its error.
+    /// Counts a command that the server rejected before the command ran, with its error.
     pub fn count_rejected(&self, command: Option<&Command>, error: &str) {
         if let Some(command) = command {
             self.calls.count_rejected(command.index());

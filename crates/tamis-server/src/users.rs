@@ -5,9 +5,10 @@
 //!                               one bit per command, patterns of keys
 //! ```
 //!
-//! A connection keeps its user. The connection looks up its user again only when the version of the
-//! user list has changed. For a user with all permissions, a check reads two flags per command. For
-//! a user without all permissions, a check reads one bit and matches the keys with the patterns.
+//! A connection keeps a reference to its user. The connection looks up its user again only when the
+//! version of the user list has changed. For a user with all permissions, a check reads two flags
+//! per command. For a user without all permissions, a check reads one bit and matches the keys with
+//! the patterns.
 
 mod acl_log;
 mod file;
@@ -209,7 +210,8 @@ impl Users {
     ///
     /// [`UsersError`] if the file cannot be written. On an error, the file is unchanged.
     pub fn save(&self, path: &Path) -> Result<(), UsersError> {
-        // Hold the lock: two concurrent saves would write the same temporary file.
+        // Hold the lock during the save, because two concurrent saves would write the same
+        // temporary file.
         let all = self.all.write();
         file::write(path, all.values().map(|user| &**user))
     }

@@ -25,8 +25,8 @@ pub enum HashKey {
     Random,
     /// New filters have no key.
     None,
-    /// New filters use this key. Two servers need the same key if filters of both servers must have
-    /// equal bytes or must be mergeable.
+    /// New filters use the key in this variant. Two servers need the same key if filters of both
+    /// servers must have equal bytes or must be mergeable.
     Fixed([u8; 16]),
 }
 
@@ -49,8 +49,8 @@ impl HashKey {
     }
 
     /// Tests whether a server with this option can start with the key in a folder. Only the option
-    /// `random` reads the key from the folder. The result is true if the key file contains a key or
-    /// does not exist.
+    /// `random` reads the key from the folder. With `random`, the result is true if the key file
+    /// contains a key or does not exist.
     ///
     /// # Errors
     ///

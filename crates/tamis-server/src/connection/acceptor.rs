@@ -1,5 +1,5 @@
-//! Accepts connections and passes them to the connection threads in turn. The acceptor thread also
-//! runs the periodic tasks.
+//! Accepts connections and passes the connections to the connection threads in turn. The acceptor
+//! thread runs the periodic tasks too, such as the removal of expired keys.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpListener};
@@ -42,8 +42,8 @@ impl Arrival {
     }
 }
 
-/// The length of the listen queue. With the usual system value of 128, some clients of a burst
-/// retry only after seconds.
+/// The maximum number of connections that wait in the listen queue. With the usual system value of
+/// 128, some clients of a burst retry only after seconds.
 const BACKLOG: i32 = 4096;
 
 fn open(address: SocketAddr) -> io::Result<TcpListener> {
@@ -57,7 +57,7 @@ fn open(address: SocketAddr) -> io::Result<TcpListener> {
     Ok(socket.into())
 }
 
-/// Opens a port on all addresses. Opens no listener if `port` is `None`.
+/// Opens the port `port` on all addresses. Opens no listener if `port` is `None`.
 pub(crate) fn listen(
     addresses: &[BindAddress],
     port: Option<u16>,
@@ -148,7 +148,8 @@ pub(crate) fn serve(shared: &Arc<SharedState>, mut arrivals: mpsc::UnboundedRece
 /// The time that connections have to end when the server stops.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// Accepts connections, passes them to the connection threads in turn, and runs the periodic tasks.
+/// Accepts connections, passes the connections to the connection threads in turn, and runs the
+/// periodic tasks.
 pub(crate) fn admit(
     shared: &Arc<SharedState>,
     listeners: Vec<(TcpListener, bool)>,

@@ -33,8 +33,7 @@ impl ChangeReplies {
     }
 
     /// Replaces each recorded reply by an error, because the log could not be written after the
-    /// changes were applied. The changes are in memory. After a restart, the changes may or may not
-    /// exist.
+    /// changes were applied. The changes exist in memory, but may be missing after a restart.
     pub fn replace_by_error(&mut self, why: &str, protocol: Protocol, output: &mut Vec<u8>) {
         let mut error = Vec::new();
         Reply::error(server::uncertain(why)).encode(protocol, &mut error);

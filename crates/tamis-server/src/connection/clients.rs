@@ -42,8 +42,8 @@ pub(crate) struct Connected<'c> {
 }
 
 impl Drop for Connected<'_> {
-    /// Removes the client even if one of its commands panicked. Without the removal, the client
-    /// would count towards `maxclients` permanently.
+    /// Removes the client even if one of its commands panicked. A client that is not removed would
+    /// count towards `maxclients` permanently.
     fn drop(&mut self) {
         self.clients.all.lock().remove(&self.client.id);
     }

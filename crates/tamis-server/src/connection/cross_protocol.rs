@@ -1,9 +1,10 @@
 //! Detects HTTP requests on the port for commands.
 //!
-//! A web page may send a request to any port of the machine on which the browser runs. Without this
-//! check, the lines of the request would run as inline commands. A browser sends the method and a
-//! `Host:` line before any data that the page chooses. `POST` and `Host:` both end the connection.
-//! The server reads no line that the page chose, because the connection has ended.
+//! A web page may send a request to any port of the machine on which the browser runs. Without the
+//! detection of HTTP, the server would run the lines of the request as inline commands. A browser
+//! sends the method and a `Host:` line before any data that the page chooses. `POST` and `Host:`
+//! both end the connection. The server reads no line that the page chose, because the connection
+//! has ended.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -23,14 +24,13 @@ pub(crate) fn is_http(argv: Argv<'_>) -> bool {
 /// Limits how often the server writes the warning about HTTP requests.
 #[derive(Debug, Default)]
 pub(crate) struct Warnings {
-    /// The time of the last warning, in milliseconds since 1970. 0 means that no warning was
-    /// written.
+    /// The time of the last warning, in milliseconds since 1970. The value 0 means that no warning
+    /// was written.
     last_millis: AtomicU64,
 }
 
 impl Warnings {
-    /// Returns true if a warning is due now. After a warning, the next warning is due one minute
-    /// later.
+    /// Returns true if a warning is due now. A warning is due at most once per minute.
     pub fn is_due(&self, now_millis: u64) -> bool {
         let last = self.last_millis.load(Ordering::Relaxed);
         let is_due = last == 0 || now_millis.abs_diff(last) >= WARN_MILLIS;

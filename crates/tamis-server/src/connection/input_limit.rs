@@ -14,7 +14,8 @@ use crate::shared_state::SharedState;
 /// open.
 const SHARE: u64 = 16;
 
-/// The memory that arriving commands may always take, in bytes, even if `maxmemory` is smaller.
+/// The memory that arriving commands may always take, in bytes, even if `maxmemory` is less than
+/// this number.
 const LEAST_BYTES: u64 = 4 << 20;
 
 impl SharedState {

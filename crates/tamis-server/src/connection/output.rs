@@ -61,8 +61,8 @@ pub(crate) enum OutputOverflow {
 }
 
 impl OutputBuffer {
-    /// Creates an empty buffer. The buffer counts its memory in both holds: for all clients and for
-    /// this client.
+    /// Creates an empty buffer for replies. The buffer counts its memory in both holds: for all
+    /// clients and for this client.
     pub fn new(memory: [Hold; 2]) -> Self {
         Self {
             pieces: VecDeque::new(),

@@ -34,7 +34,7 @@ pub(super) struct ParsedInput {
     pub error: Option<ProtocolError>,
 }
 
-/// A command of the input. The arguments are spans of the input or separate strings.
+/// A parsed command of the input. The arguments are spans of the input or separate strings.
 enum ParsedCommand {
     Spans(std::ops::Range<usize>),
     /// A command with very many arguments. The offsets of the spans are relative to byte `start` of
@@ -88,7 +88,8 @@ impl ParsedInput {
     /// Adds a command that begins at byte `start` of the input.
     fn push(&mut self, start: usize, found: &mut Vec<WordSpan>) {
         if found.len() > TURN_WORDS {
-            // The spans are moved, because a copy would block the other connections for too long.
+            // Move the spans and do not copy them, because a copy would block the other connections
+            // of the thread for too long.
             let spans = std::mem::take(found);
             self.commands.push(ParsedCommand::Long { start, spans });
             return;
@@ -146,7 +147,8 @@ impl ParsedInput {
     }
 }
 
-/// Collects the arguments of a long command from the input. Yields to other connections repeatedly.
+/// Collects the arguments of a long command from the input. The task yields to other connections
+/// repeatedly.
 async fn long_words<'i>(input: &'i [u8], spans: &[WordSpan]) -> Vec<&'i [u8]> {
     let mut argv = Vec::new();
     reserve_apart(&mut argv);
@@ -164,14 +166,14 @@ pub(super) fn reserve_apart<T>(memory: &mut Vec<T>) {
     memory.reserve_exact(room.saturating_sub(memory.len()));
 }
 
-/// Frees a vector whose elements need no drop. Yields to other connections repeatedly.
+/// Frees a vector whose elements need no drop. The task yields to other connections repeatedly.
 pub(super) async fn release<T: Copy>(mut memory: Vec<T>) {
     memory.clear();
     release_capacity(&mut memory).await;
 }
 
-/// Returns the unused capacity of a vector to the system, except for a small rest. Yields to other
-/// connections repeatedly, because returning ten MiB takes about a millisecond.
+/// Returns most of the unused capacity of a vector to the system. Yields to other connections
+/// repeatedly, because returning ten MiB takes about a millisecond.
 pub(super) async fn release_capacity<T>(memory: &mut Vec<T>) {
     let turn = RELEASE_BYTES / size_of::<T>();
     while memory.capacity() - memory.len() > turn {

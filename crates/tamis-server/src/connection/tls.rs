@@ -96,8 +96,8 @@ fn verifier(config: &Config) -> Result<Option<Arc<dyn ClientCertVerifier>>, TlsE
     builder.build().map(Some).map_err(|error| wrong(format!("cannot be used: {error}")))
 }
 
-/// Rejects a server certificate outside its validity period. Without this check, each client would
-/// reject the certificate, and the log would not show the reason.
+/// Rejects a server certificate outside its validity period. If the server used an expired
+/// certificate, each client would reject the certificate, and the log would not show the reason.
 fn check_time(chain: &[CertificateDer<'_>]) -> Result<(), String> {
     let (first, others) = chain.split_first().expect("read as not empty");
     let mut roots = RootCertStore::empty();

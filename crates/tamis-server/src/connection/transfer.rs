@@ -18,7 +18,8 @@ const LAST_WRITE_TIME: Duration = Duration::from_secs(60);
 
 /// The event that ends a wait of a connection.
 enum Event {
-    /// The server has received this many bytes from the client. 0 means the end of the stream.
+    /// The server has received this many bytes from the client. The number 0 means that the stream
+    /// has ended.
     Input(usize),
     /// Lines for a client that runs `MONITOR` are ready.
     Lines,
@@ -26,9 +27,9 @@ enum Event {
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     /// Reads the next input of the client, and writes the waiting replies at the same time. Returns
-    /// 0 in three cases:
+    /// 0 bytes in three cases:
     ///
-    /// * The stream has ended.
+    /// * The client has closed the stream.
     /// * The client was idle for the time of `timeout`.
     /// * The client monitors other clients and has lost the permission to monitor.
     pub(super) async fn read_while_writing(&mut self) -> io::Result<usize> {
@@ -123,8 +124,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             return Err(self.overflow(overflow));
         }
         if limit.hard_bytes > 0 && self.waiting.len() as u64 > limit.hard_bytes {
-            // A single reply is longer than the limit. The next commands wait until the reply is
-            // sent.
+            // If a single reply is longer than the limit, the next commands wait until the server
+            // has sent the reply.
             self.drain(usize::try_from(limit.hard_bytes).unwrap_or(usize::MAX)).await?;
         }
         Ok(())
@@ -189,7 +190,8 @@ mod tests {
     use crate::session::Session;
     use crate::shared_state::SharedState;
 
-    /// A socket that simulates a busy server: with every write, another client sends a command.
+    /// A socket that simulates a busy server: with every write to this socket, a second client
+    /// sends a command.
     struct Busy {
         server: Arc<SharedState>,
         other: Arc<Client>,

@@ -10,9 +10,10 @@ use crate::session::{Call, Session};
 use crate::system::clock::now_millis;
 
 /// Copies a value. A separate thread copies a large value under a lease, while other commands run.
-/// The command locks the keys exclusively only while it stores the copy under the destination key.
-/// If the source changes during the copy, the copy of a reserved Bloom filter is updated with the
-/// changed bits. A changed source of any other type is copied again under the exclusive lock.
+/// The command locks the keys exclusively only while the command stores the copy under the
+/// destination key. If the source changes during the copy, the copy of a reserved Bloom filter is
+/// updated with the changed bits. A changed source of any other type is copied again under the
+/// exclusive lock.
 pub(super) async fn copy_in_background(
     session: &mut Session,
     call: Call<'_>,

@@ -1,4 +1,4 @@
-//! Logs commands that change several keys, before another command can access these keys.
+//! Logs commands that change several keys, before any other command can access the changed keys.
 
 use tamis_commands::text::server;
 use tamis_commands::{Argv, Env, Value, WriteKeys};
@@ -51,7 +51,7 @@ fn image_keys<'w>(handler: WriteKeys, argv: Argv<'w>) -> Option<(&'w [u8], Optio
     }
 }
 
-/// Logs the whole value of a key, and the removal of another key.
+/// Logs the whole value of the key `key`, and the removal of a second key.
 fn log_image(
     durable: &Durable,
     key: &[u8],

@@ -69,7 +69,7 @@ pub(super) fn asset(asset: &Asset, headers: &HeaderMap) -> Answer {
     answer
 }
 
-/// Returns the page for an unknown path. The page reports the error.
+/// Returns the page for an unknown path. The returned page reports that the path is unknown.
 pub(super) fn unknown_path(page: &Asset) -> Answer {
     answer(StatusCode::NOT_FOUND, page.kind, "no-store", Bytes::from_static(page.bytes))
 }

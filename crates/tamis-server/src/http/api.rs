@@ -25,7 +25,7 @@ use crate::users::User;
 const DEFAULT_FILTERS: usize = 100;
 
 /// The maximum number of filters in a response. The server measures each filter in a response when
-/// it builds the response.
+/// the server builds the response.
 const MAX_FILTERS: usize = 1000;
 
 /// `/api/overview.json`

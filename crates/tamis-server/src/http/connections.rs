@@ -29,9 +29,9 @@ pub(crate) struct Open {
 }
 
 impl Connections {
-    /// Admits a connection. If there are too many connections, ends the oldest connection that
-    /// waits for no response. If all connections wait for responses, the new connection may request
-    /// only `/healthz`.
+    /// Admits a connection. If the number of connections has reached its limit, ends the oldest
+    /// connection that waits for no response. If all connections wait for responses, the new
+    /// connection may request only `/healthz`.
     pub fn admit(&self) -> Rc<Open> {
         let mut open = self.open.borrow_mut();
         let oldest = |is_for_health: bool| {
@@ -60,7 +60,7 @@ impl Connections {
     }
 
     /// Runs an admitted connection until the connection ends, or until a newer connection replaces
-    /// it.
+    /// this connection.
     pub async fn run(&self, open: &Open, connection: impl Future<Output = ()>) {
         tokio::select! {
             () = connection => {}

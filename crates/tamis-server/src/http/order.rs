@@ -2,16 +2,16 @@
 //! last round.
 //!
 //! A row takes about 80 bytes and the bytes of its key. There are at most [`MAX_ROWS`] rows.
-//! Because the number of rows is limited, the server sorts any page in memory, in about 20 ms for
-//! 100,000 filters, without a lock of the keyspace.
+//! Because the number of rows is limited, the server sorts any page in memory without a lock of the
+//! keyspace. The sort takes about 20 ms for 100,000 filters.
 
 use std::cmp::Ordering;
 
 use crate::http::kinds::kind_id;
 use crate::stats::report::FilterReport;
 
-/// The maximum number of filters that can be sorted. If the server has more filters, the rows
-/// contain only the filters that are closest to their limits.
+/// The maximum number of filters that can be sorted. If the number of filters exceeds this maximum,
+/// the rows contain only the filters that are closest to their limits.
 pub(super) const MAX_ROWS: usize = 100_000;
 
 /// The values of a filter by which the page can sort.
@@ -32,11 +32,11 @@ pub(super) struct FilterRow {
     is_bad: bool,
 }
 
-/// A column of the overview.
+/// A column of the table of filters in the overview.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Column {
-    /// The order is: first filters that are full or exceed their planned rate, then filters that
-    /// reach their limit soonest, then filters that are closest to their limit.
+    /// The order from first to last: filters that are full or exceed their planned rate, filters
+    /// that reach their limit soonest, filters that are closest to their limit.
     Worst,
     Key,
     Kind,

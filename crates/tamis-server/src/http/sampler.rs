@@ -1,9 +1,9 @@
 //! The sampler: measures all filters repeatedly, in small steps.
 //!
-//! A round first visits all keys, shard by shard, and then measures the filters one by one. After
-//! each step, the sampler pauses for twenty times the duration of the step. With these pauses, the
-//! sampler takes at most a twentieth of one core for any number of filters. While the sampler
-//! measures a filter, the sampler holds the lock of this filter only.
+//! A round visits all keys, shard by shard, and measures the filters one by one after the visit.
+//! After each step, the sampler pauses for twenty times the duration of the step. With these
+//! pauses, the sampler takes at most a twentieth of one core for any number of filters. While the
+//! sampler measures a filter, the sampler holds the lock of this filter only.
 //!
 //! The result of a round is one row for each filter, and samples of the worst filters over time.
 //! The page sorts the filters by the rows of the last round.
@@ -38,7 +38,7 @@ pub(super) struct Sampler {
     last_request: Mutex<Option<Instant>>,
 }
 
-/// Sums over all filters.
+/// Numbers about all filters together.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Totals {
     pub keys: u64,
@@ -48,8 +48,8 @@ pub(super) struct Totals {
     pub full: u64,
     /// The number of filters that have a row in the result of the round.
     pub sortable: u64,
-    /// The times at which the round began and ended, in milliseconds since 1970. 0 before the first
-    /// round.
+    /// The times at which the round began and ended, in milliseconds since 1970. Both times are 0
+    /// before the first round.
     pub began_millis: u64,
     pub millis: u64,
 }
@@ -188,7 +188,8 @@ impl Sampler {
         (reports, matching, totals)
     }
 
-    /// Measures one filter now. Returns the report and the rate curve of the filter.
+    /// Measures one filter at the time of the call. Returns the report and the rate curve of the
+    /// filter.
     pub fn of_key(
         &self,
         shared: &SharedState,

@@ -28,7 +28,8 @@ pub struct KeyspaceAccess<'k, G> {
 /// Shared access to the keyspace, for one command or a batch of commands.
 pub type SharedAccess<'k> = KeyspaceAccess<'k, RwLockReadGuard<'k, ()>>;
 
-/// Exclusive access to the keyspace. No other command runs during the exclusive access.
+/// Exclusive access to the keyspace. During the exclusive access, no other command can access the
+/// keyspace.
 pub type ExclusiveAccess<'k> = KeyspaceAccess<'k, RwLockWriteGuard<'k, ()>>;
 
 impl<'k, G> KeyspaceAccess<'k, G> {
@@ -52,7 +53,8 @@ impl Keyspace {
         KeyspaceAccess::new(self, self.gate.read())
     }
 
-    /// Returns exclusive access to all keys. Waits until no other command has access to the keys.
+    /// Returns exclusive access to all keys. Waits until the commands with access to the keys have
+    /// finished.
     #[must_use]
     pub fn exclusive(&self) -> ExclusiveAccess<'_> {
         KeyspaceAccess::new(self, self.gate.write())
@@ -65,7 +67,7 @@ impl Keyspace {
     }
 
     /// Returns exclusive access after all read leases of the keys that `is_affected` accepts have
-    /// ended. Waits until no other command has access to the keys.
+    /// ended. Waits until the commands with access to the keys have finished.
     pub(crate) async fn exclusive_to_change(
         &self,
         is_affected: impl Fn(&[u8]) -> bool,
@@ -132,8 +134,8 @@ impl KeyspaceRef<'_> {
     }
 
     /// Runs a function that sets bits in the value of a key under a shared lock. `run` returns
-    /// whether it has set any bits. `run` is not called for a small filter without items, because a
-    /// small filter without items has no bits yet.
+    /// whether `run` has set any bits. `run` is not called for a small filter without items,
+    /// because a small filter without items has no bits yet.
     pub fn insert(
         &self,
         key: &[u8],
@@ -298,8 +300,8 @@ impl KeyspaceRef<'_> {
 }
 
 impl ExclusiveAccess<'_> {
-    /// Removes all keys and returns them. The memory of the keys is freed when the caller drops the
-    /// result. The drop may take long, but needs no lock.
+    /// Removes all keys and returns the removed keys. The memory of the keys is freed when the
+    /// caller drops the result. The drop may take long, but needs no lock.
     ///
     /// The removal takes constant time, independent of the number of keys.
     #[must_use = "dropping it may take long: see `free_in_background`"]
@@ -316,8 +318,8 @@ impl ExclusiveAccess<'_> {
         RemovedKeys { tables, bytes }
     }
 
-    /// Frees the memory of removed keys on another thread. Until the memory is freed, it counts as
-    /// [being freed](Keyspace::freeing_bytes).
+    /// Frees the memory of removed keys on a background thread. Until the memory is freed, the
+    /// memory counts as [being freed](Keyspace::freeing_bytes).
     pub fn free_in_background(&self, cleared: RemovedKeys) {
         self.keys.0.freeing.free(cleared);
     }
@@ -361,12 +363,12 @@ impl ExclusiveAccess<'_> {
         Some(self.write(key, now_millis, |value| run(value, &values)))
     }
 
-    /// Moves a value to another key. Replaces the old value of the key `to`. Returns false if
-    /// `from` does not exist.
+    /// Moves the value of the key `from` to the key `to`. Replaces the old value of the key `to`.
+    /// Returns false if `from` does not exist.
     pub fn rename(&self, from: &[u8], to: &[u8], now_millis: u64) -> bool {
         if from == to {
-            // The value stays in its cell, and nothing is logged. If the value moved, a snapshot
-            // that has listed the cell would treat the key as removed.
+            // The value stays in its cell, and nothing is logged. If the value moved to a new cell,
+            // a snapshot that has listed the old cell would treat the key as removed.
             return self.read(from, now_millis, |value| value.is_some());
         }
         let taken = self.keys.0.cell(from).is_some().then(|| {

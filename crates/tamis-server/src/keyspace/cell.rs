@@ -19,7 +19,7 @@ pub(super) struct Cell {
     pub key: SmallBytes,
     pub state: RwLock<CellState>,
     /// The number of the key's last change. The two highest bits of the number store the result of
-    /// a later measurement if this result needs no allocation.
+    /// a measurement if the result needs no allocation.
     version: AtomicU64,
     measurement: OnceBox<Measurement>,
 }

@@ -227,7 +227,7 @@ mod tests {
         let version = keyspace.shared().version(b"large", 0);
         assert!(keyspace.lease(b"none", 0, |_| ()).is_none());
         let result = keyspace.lease(b"large", 0, |_| {
-            // Another reader begins a second lease during this lease, as a snapshot would.
+            // A second reader, such as a snapshot, begins a second lease during this lease.
             let (has_two, other) = keyspace
                 .lease(b"large", 0, |_| keyspace.shared().is_leased(b"large"))
                 .expect("there is a value");

@@ -25,7 +25,7 @@ const LARGE_BYTES: u64 = 256 << 10;
 const TURN: Duration = Duration::from_micros(200);
 
 /// The maximum time of one attempt to lock a small value. If the value has become large and has a
-/// lease, an attempt without this limit would make other commands wait behind this reader.
+/// lease, an attempt without a time limit would make other commands wait behind this reader.
 const SOON: Duration = Duration::from_millis(1);
 
 impl ListedKey<'_> {
@@ -120,8 +120,8 @@ impl Keyspace {
 
     /// Runs a function on the value of a key under a read lease. During the lease, other commands
     /// have access to the keys. Commands that change this value wait for the lease. Returns the
-    /// result of the function and the version of the key. If the value changes later, the version
-    /// of the key changes too. Returns `None` if the key has no value.
+    /// result of the function and the version of the key. Each later change of the value changes
+    /// the version of the key. Returns `None` if the key has no value.
     pub(crate) fn lease<R>(
         &self,
         key: &[u8],

@@ -16,7 +16,7 @@ impl Keyspace {
     }
 
     /// Measures a filter. Does nothing if all keys were removed after the caller read `clears`,
-    /// because the keyspace no longer counts the memory of a removed filter.
+    /// because the keyspace does not count the memory of a removed filter.
     pub(super) fn measure_cell(&self, cell: &Cell, clears: u64, now_millis: u64) {
         // The lock is recursive: the caller may already have shared access while another thread
         // waits for exclusive access.

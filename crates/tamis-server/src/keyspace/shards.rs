@@ -49,8 +49,8 @@ impl std::fmt::Debug for ExpiryCallback {
 pub(super) type Shard = RwLock<Table>;
 
 /// The number of shards. Each shard has its own lock, so two lookups rarely wait for the same lock.
-/// `SCAN` returns whole shards. Tests use fewer shards, because the model tests create a keyspace
-/// for each of about 100,000 crashes.
+/// `SCAN` returns whole shards. Tests use fewer shards than a server, because the model tests
+/// create a keyspace for each of about 100,000 crashes.
 pub(super) const SHARDS: usize = if cfg!(test) { 16 } else { 1024 };
 
 /// The maximum table memory for one key, in bytes. A place in a hash table takes a pointer and a
@@ -107,7 +107,7 @@ impl Keyspace {
         self.freeing.bytes()
     }
 
-    /// Returns the change counter. Each change increments the counter by one.
+    /// Returns the counter of changes to all keys. Each change increments the counter by one.
     pub(crate) fn changes(&self) -> u64 {
         self.changes.load(Ordering::Relaxed)
     }
@@ -150,7 +150,7 @@ impl Keyspace {
     /// Reserves places in the tables for keys with these hashes. With reserved places, a
     /// transaction that inserts all these keys does not rehash other keys while all clients wait.
     /// Does nothing if the places take more than `max_bytes` bytes. [`shrink`](Self::shrink) frees
-    /// the unused places.
+    /// the places that remain unused.
     pub(crate) fn reserve(&self, mut hashes: Vec<u64>, max_bytes: u64) {
         // The list may contain the same key several times.
         hashes.sort_unstable();

@@ -10,7 +10,8 @@ use triomphe::Arc;
 
 use crate::keyspace::cell::Cell;
 
-/// Cells, indexed by their keys. Each place of the table takes a pointer and a control byte.
+/// A hash table of cells, indexed by their keys. Each place of the table takes a pointer and a
+/// control byte.
 #[derive(Debug, Default)]
 pub(super) struct Table(HashTable<Arc<Cell>>);
 

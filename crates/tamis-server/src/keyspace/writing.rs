@@ -15,7 +15,7 @@ use crate::keyspace::shards::Keyspace;
 struct WriteGuard<'k> {
     keyspace: &'k Keyspace,
     cell: &'k Arc<Cell>,
-    // Invariant: `Some` until the drop.
+    // Invariant: `state` is `Some` until the drop of the guard.
     state: Option<RwLockWriteGuard<'k, CellState>>,
     bytes_before: u64,
     had_time: bool,
@@ -74,8 +74,9 @@ impl Keyspace {
     }
 
     /// Runs a function on the value of a key and its expiry time, under an exclusive lock. A value
-    /// that is stored as [`Value::Empty`] is built before the function runs. `run` also returns
-    /// whether `run` has changed anything. Removes the key if `run` removes the value.
+    /// that is stored as [`Value::Empty`] is built before the function runs. `run` returns its
+    /// result and whether `run` has changed the value or the expiry time. Removes the key if `run`
+    /// removes the value.
     pub(super) fn write_if<R>(
         &self,
         key: &[u8],
@@ -93,7 +94,7 @@ impl Keyspace {
     }
 
     /// Runs a function on the stored value of a key and its expiry time, under an exclusive lock.
-    /// `run` also returns whether `run` has changed anything.
+    /// `run` returns its result and whether `run` has changed the value or the expiry time.
     fn write_kept<R>(
         &self,
         key: &[u8],

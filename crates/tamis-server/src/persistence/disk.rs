@@ -63,7 +63,7 @@ pub(crate) trait DiskFile: Debug + Send + Sync {
     /// Returns the length of the file in bytes.
     fn len(&self) -> io::Result<u64>;
 
-    /// Truncates or extends the file.
+    /// Truncates or extends the file to `len` bytes.
     fn set_len(&self, len: u64) -> io::Result<()>;
 
     /// Reserves disk space for `len` bytes at an offset, which may be beyond the end of the file.
@@ -167,7 +167,7 @@ impl DiskFile for File {
 /// The number of bytes in one copy step.
 const COPY_BYTES: u64 = 4 << 20;
 
-/// Copies bytes from an offset of one file to an offset of another file.
+/// Copies `len` bytes from an offset of one file to an offset of a second file.
 pub(super) fn copy_bytes(
     (from, from_at): (&dyn DiskFile, u64),
     (to, to_at): (&dyn DiskFile, u64),
@@ -195,7 +195,7 @@ pub(crate) struct Sequential {
 }
 
 impl Sequential {
-    /// Starts at the beginning of the file.
+    /// Creates a reader or writer at the beginning of the file.
     pub fn new(file: Arc<dyn DiskFile>) -> Self {
         Self { file, offset: 0 }
     }

@@ -37,7 +37,7 @@ pub enum DurabilityError {
         /// The role of the file.
         what: &'static str,
     },
-    /// A different version of Tamis wrote the file.
+    /// A version of Tamis with a different file format wrote the file.
     Version {
         /// The path of the file.
         path: PathBuf,

@@ -19,9 +19,9 @@ pub(super) struct FolderLock {
 }
 
 impl Drop for FolderLock {
-    /// Unlocks the files before they are closed. A child process that another thread has just
-    /// forked may still have copies of the files. Without the explicit unlock, the lock would end
-    /// only when the last copy is closed.
+    /// Unlocks the files before the drop closes the files. A child process that any thread has just
+    /// forked may still have copies of the open files. Without the explicit unlock, the lock would
+    /// end only when the last copy of the open files is closed.
     fn drop(&mut self) {
         // If the unlock fails, the drop only closes the files.
         _ = self.folder.unlock();

@@ -36,8 +36,8 @@ pub(super) enum FileHeader {
     Valid { position: u64, secret: u64 },
     /// The header is valid and has a version other than the version in [`Kind`].
     OtherVersion,
-    /// The header is damaged or belongs to another type of file. The position is read from its
-    /// usual offset. The secret is 0 if the check of the secret is wrong.
+    /// The header is damaged, or the file is not of the expected type. The position is read from
+    /// its usual offset. The secret is 0 if the check of the secret is wrong.
     Damaged { position: u64, secret: u64 },
 }
 

@@ -1,9 +1,9 @@
 //! The append-only log of a running server: its files, and the thread that syncs the files.
 //!
-//! A connection writes its frames to the file before it sends the replies. One `write` contains all
-//! frames of a pipeline. Because the frames are written before the replies, a killed process loses
-//! no change whose reply was sent. While a sync is running, the connection passes the write to
-//! another thread, because on some file systems a write waits for the sync. With
+//! A connection writes its frames to the file before the connection sends the replies. One `write`
+//! contains all frames of a pipeline. Because the frames are written before the replies, a killed
+//! process loses no change whose reply was sent. While a sync is running, the connection passes the
+//! write to a background thread, because on some file systems a write waits for the sync. With
 //! [`FsyncPolicy::Always`], the log thread writes and syncs, and one sync serves all waiting
 //! connections.
 
@@ -161,7 +161,8 @@ impl Log {
     /// # Errors
     ///
     /// Returns the reason why the log continues in the old file, or why the log cannot be written
-    /// now. If the log cannot be written now, the log may continue in the new file later.
+    /// now. If the log cannot be written at this time, the log may continue in the new file at a
+    /// later time.
     pub fn rotated(&self) -> Result<(), String> {
         let write = || _ = self.core.run_file_job(self.core.uptime_millis());
         self.core.wait_for(write, LogState::rotated)?

@@ -1,5 +1,5 @@
 //! Stores the number of the newest log whose name is durable. A start uses this number to detect
-//! that the newest log was removed. The manifest contains a copy of the log's secret, which a
+//! that the newest log was removed. The manifest contains a copy of the secret of the log, which a
 //! repair uses to read a log with a damaged header.
 //!
 //! ```text

@@ -7,12 +7,13 @@
 //!
 //! After each crash, the oracle compares the recovered keys with the history of the log:
 //!
-//! * The recovered state is the state after some prefix of the history. Each change of the prefix
-//!   is applied exactly once, and each transaction is applied atomically.
+//! * The recovered state is the state after a prefix of the history (the first changes up to some
+//!   change). Each change of the prefix is applied exactly once, and each transaction is applied
+//!   atomically.
 //! * The prefix contains every change whose reply was sent, and every change that a sent reply
-//!   depends on, such as the reply that an item is already present. With [`FsyncPolicy::Always`],
-//!   the prefix contains these changes after a power loss. With every other policy, the prefix
-//!   contains these changes after a process is killed.
+//!   depends on. An example is a reply that an item is already present. With
+//!   [`FsyncPolicy::Always`], the prefix contains these changes after a power loss. With every
+//!   other policy, the prefix contains these changes after a process is killed.
 //! * The prefix contains every synced change, with each sync policy.
 
 mod oracle;
@@ -53,7 +54,7 @@ enum Op {
     Flush,
 }
 
-/// The progress of a client.
+/// The progress of a client in its next operation.
 #[derive(Debug)]
 enum Caller {
     Idle,
@@ -64,7 +65,7 @@ enum Caller {
         ticket: u64,
         items: [u32; 2],
     },
-    /// The client has set the bits of its items. The listed items were new.
+    /// The client has set the bits of its items. The listed items were new to the filter.
     Set {
         ticket: u64,
         items: [u32; 2],

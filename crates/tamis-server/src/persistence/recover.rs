@@ -8,8 +8,8 @@
 //! which the server moves to another file.
 //!
 //! The server makes all data durable before a reply contains the data. The server writes bytes
-//! again that may not be durable: after a failed sync, the system may mark pages as written
-//! although the pages are not on the disk.
+//! again if the bytes may not be durable: a failed sync may mark pages as written that are not on
+//! the disk.
 
 pub(super) mod replay;
 pub(super) mod stream;

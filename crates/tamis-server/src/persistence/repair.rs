@@ -8,7 +8,7 @@
 //! 2. The repair writes the new log and the new snapshot. A server that starts loads the newest
 //!    snapshot.
 //! 3. The repair writes the number of the new log to the manifest.
-//! 4. The repair removes the original names.
+//! 4. The repair removes the original names of the old files.
 //!
 //! After a crash between two steps, the user runs the repair again.
 
@@ -107,8 +107,8 @@ fn set_aside(folder: &Folder<'_>) -> Result<PathBuf, DurabilityError> {
     Ok(aside)
 }
 
-/// Creates a folder `damaged-N`. If an earlier repair has left an empty folder, returns that
-/// folder.
+/// Creates a folder `damaged-N`. If a previous repair has left an empty folder `damaged-N`, returns
+/// the empty folder.
 fn free_folder(disk: &dyn Disk) -> Result<PathBuf, DurabilityError> {
     let names = disk.names(disk.dir()).map_err(DurabilityError::io(disk.dir()))?;
     let is_free = |name: &String| {
@@ -305,8 +305,8 @@ mod tests {
 
     #[test]
     fn an_older_snapshot_and_its_logs_replace_a_damaged_one() {
-        // The process was killed after it wrote a new snapshot and before it removed the old
-        // snapshot.
+        // Simulate a process that was killed after the write of a new snapshot and before the
+        // removal of the old snapshot.
         let disk = SimDisk::default();
         write_snapshot(&disk, 1, (100, 100), &[("a", X)]);
         let (_, end) = write_log(&disk, 1, 100, &["b"]);
@@ -321,11 +321,12 @@ mod tests {
         empty.create(&newest).unwrap();
         for (disk, keys, losses) in [
             (&disk, 3, 0),
-            // Logs do not replace the snapshot before them, even if the logs report fewer losses.
+            // Logs without a snapshot do not replace the snapshot before these logs, even if the
+            // logs alone report fewer losses.
             (&without_snapshot, 2, 1),
-            // Truncated bytes count as lost.
+            // The truncated bytes of a file count as lost.
             (&empty, 3, 0),
-            // An older snapshot without its log does not replace the newer snapshot.
+            // An older snapshot whose log is missing does not replace the newer snapshot.
             (&without_log, 2, 1),
         ] {
             let report = repair(disk).unwrap();

@@ -9,8 +9,9 @@
 //!
 //! A test can make an operation fail. A failed write writes any part of its bytes. A failed sync
 //! leaves the pages in the cache but marks the pages as written: no later sync writes these pages,
-//! as on Linux. A disk can have a capacity. A reservation that does not fit takes all remaining
-//! space, as on ext4. A change of the file length frees the space after the end of the file.
+//! as on Linux. A test can limit the capacity of a disk. A reservation that does not fit takes all
+//! remaining space, as on ext4. A change of the file length frees the space after the end of the
+//! file.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -72,7 +73,7 @@ struct DiskState {
     refuses_links: bool,
     /// True if the file system cannot reserve space.
     refuses_reservations: bool,
-    /// The maximum bytes of all named files together. `None` means no limit.
+    /// The maximum bytes of all named files together. `None` means that the disk has no limit.
     capacity: Option<usize>,
     /// Counts operations that change the disk.
     operations: usize,

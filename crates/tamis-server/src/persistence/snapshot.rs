@@ -1,4 +1,5 @@
-//! A snapshot: every key with its value. The server writes the snapshot while it serves clients.
+//! A snapshot: every key with its value. The server writes the snapshot while the server serves
+//! clients.
 //!
 //! ```text
 //! | header (`header.rs`), with the position of its log |
@@ -74,7 +75,7 @@ fn parse_item_header(header: &[u8; ITEM_HEADER_BYTES], seed: u64) -> ([u64; 4], 
     (std::array::from_fn(number), is_valid)
 }
 
-/// Returns the checksum of an item. `sum` already contains the value.
+/// Returns the checksum of an item. `sum` is the checksum state after the value.
 fn finish_sum(mut sum: Xxh3, key: &[u8], numbers: &[u64]) -> u64 {
     sum.update(key);
     numbers.iter().for_each(|number| sum.update(&number.to_le_bytes()));

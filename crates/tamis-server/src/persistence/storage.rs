@@ -21,7 +21,7 @@ use crate::system::clock::now_millis;
 pub(crate) struct Durable {
     pub log: Log,
     disk: Arc<dyn Disk>,
-    /// This lock is held while a snapshot is written.
+    /// The thread that writes a snapshot holds this lock during the write.
     saving: Mutex<()>,
     /// True while a snapshot writes one key after another. While this flag is true, a command that
     /// moves a value logs the whole value, so that the snapshot and the log together contain the

@@ -72,8 +72,8 @@ impl Session {
         let bytes = if self.transaction.is_some() { 0 } else { logged_bytes(command, argv) };
         let admitted = self.check_change(command, bytes, config).map_err(Reply::error)?;
         if command.has(Flag::DenyOom) && config.max_memory_bytes != 0 {
-            // The sum is an upper bound: a string takes as much memory as its argument, an item
-            // takes less memory than its argument, and the key may be new.
+            // The sum is an upper bound: the key may be new, and a string or an item takes at most
+            // as much memory as its argument.
             let bytes = KEY_BYTES + argv.iter().map(|word| word.len() as u64).sum::<u64>();
             if self.server.used_memory() + bytes > config.max_memory_bytes {
                 return Err(Reply::error(text::server::MEMORY));

@@ -45,8 +45,8 @@ impl ChunkPacing {
             let fit = TURN.as_nanos() * items as u128 / took.as_nanos();
             self.items = (fit as usize).max(1);
         } else if took < TURN / 4 {
-            // Do not reduce the chunk size after a quick small chunk: the chunk may be small
-            // because the command has few items or allows only few items per chunk.
+            // Do not reduce the chunk size after a quick small chunk: the command may have few
+            // items or may allow only few items per chunk.
             self.items = self.items.max((items * 4).min(ITEMS));
         }
     }

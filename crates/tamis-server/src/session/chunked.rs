@@ -87,7 +87,7 @@ struct LongReply {
 #[derive(Debug, PartialEq, Eq)]
 enum Next {
     Chunk,
-    /// The reply ends, because the filter accepts no more items.
+    /// The reply ends, because the filter rejects all further items.
     End,
     /// The filter or the server refused the whole chunk, so the command is refused. The part of the
     /// reply that was already written is removed.

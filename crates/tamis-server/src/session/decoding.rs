@@ -10,7 +10,7 @@ use crate::shared_state::SharedState;
 use crate::system::held_memory::Hold;
 
 /// The maximum length of data that the calling thread decodes, in bytes. A background thread
-/// decodes longer data.
+/// decodes data above this length.
 const LONG_DATA_BYTES: usize = 256 << 10;
 
 /// A value that was decoded from the data of a command. `hold` counts the memory of the value until
@@ -109,8 +109,8 @@ pub(crate) fn payload_decoder(
     move |payload| decode_payload(payload, max_filter_bytes, limit)
 }
 
-/// Tests whether a command with data would fail now, independent of the data. Returns false for a
-/// command without data.
+/// Tests whether a command with data would fail at the time of the call, independent of the data.
+/// Returns false for a command without data.
 pub(crate) fn refuses_data(server: &SharedState, Call { command, argv, env }: Call<'_>) -> bool {
     let keys = server.keyspace.shared();
     match command.data(argv) {

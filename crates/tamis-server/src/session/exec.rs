@@ -26,9 +26,9 @@ use places::reserve_places;
 use prepared::{Prepared, TURN_COMMANDS};
 use run_queued::{Allowed, run_queued};
 
-/// Runs the queued commands without any other command in between. Appends the replies to `out`. If
-/// the replies together exceed the limit of a client, the server discards the replies and closes
-/// the connection, as Redis does. The changes of the commands remain.
+/// Runs the queued commands without any other command in between. Appends the replies to the queued
+/// commands to `out`. If the replies together exceed the limit of a client, the server discards the
+/// replies and closes the connection, as Redis does. The changes of the commands remain.
 ///
 /// # Errors
 ///
@@ -122,9 +122,9 @@ fn check_changes(session: &Session, prepared: &Prepared<'_>) -> Result<Option<Ho
     Ok(admitted)
 }
 
-/// Checks all commands of a transaction before the keys are locked. Yields to other connections.
-/// Returns the user and the version of the user list before the check, if the user may run all
-/// commands. Returns `None` if any command is not allowed.
+/// Checks all commands of a transaction before the keys are locked. The check yields to other
+/// connections. Returns the user and the version of the user list before the check, if the user may
+/// run all commands. Returns `None` if any command is not allowed.
 async fn allowed(session: &mut Session, prepared: &Prepared<'_>) -> Allowed {
     let version = session.server.users.version();
     session.refresh_user().ok()?;

@@ -124,7 +124,8 @@ impl Monitors {
     }
 
     /// Sends consecutive calls of one command to all monitors, except calls of admin commands, as
-    /// Redis does. A feed keeps at most `hard_bytes` bytes. 0 selects the default limit.
+    /// Redis does. A feed keeps at most `hard_bytes` bytes. If `hard_bytes` is 0, the default limit
+    /// applies.
     pub fn show(
         &self,
         client: &Client,

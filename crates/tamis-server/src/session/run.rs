@@ -144,7 +144,8 @@ impl Session {
         if command.has(Flag::Admin) || is_exec {
             turn.new_config = Some(self.server.config());
         }
-        // A command on several keys may wait for the keys. `SAVE` and `DEBUG RELOAD` take seconds.
+        // Update the time, because a command on several keys may wait for the keys, and `SAVE` and
+        // `DEBUG RELOAD` take seconds.
         let is_about_keys = matches!(command.handler, Handler::ReadKeys(_) | Handler::WriteKeys(_));
         if turn.new_config.is_some() || is_about_keys {
             turn.now_millis = now_millis();
@@ -282,7 +283,7 @@ mod tests {
     use crate::shared_state::SharedState;
     use crate::test_server;
 
-    /// Runs a function while another thread holds a read lease of the key `a` for one second.
+    /// Runs a function while a second thread holds a read lease of the key `a` for one second.
     fn while_leased(server: &SharedState, run: impl FnOnce()) {
         let (begun, has_begun) = std::sync::mpsc::channel();
         std::thread::scope(|threads| {

@@ -42,7 +42,8 @@ pub(crate) struct Called {
     pub nanos: u64,
     /// The number of calls that got an error reply.
     pub failed: u64,
-    /// The number of calls that were rejected before they ran. Rejected calls are in no bucket.
+    /// The number of calls that the server rejected before the command ran. Rejected calls are in
+    /// no bucket.
     pub rejected: u64,
 }
 
@@ -168,8 +169,8 @@ impl Called {
         self.buckets.iter().sum()
     }
 
-    /// Returns the difference to an earlier reading. A counter that was reset between the two
-    /// readings gives zero.
+    /// Returns the difference between these counts and an earlier reading of the counts. A counter
+    /// that was reset between the two readings gives zero.
     pub fn since(&self, before: &Self) -> Self {
         Self {
             buckets: std::array::from_fn(|i| self.buckets[i].saturating_sub(before.buckets[i])),

@@ -9,7 +9,7 @@ use tamis_commands::Utilization;
 #[derive(Debug)]
 pub(crate) struct Measurement {
     items: AtomicU64,
-    /// The time of the measurement, in milliseconds since 1970. 0 means that there is no
+    /// The time of the measurement, in milliseconds since 1970. The value 0 means that there is no
     /// measurement.
     at_millis: AtomicU64,
     /// The bits of two `f32` numbers: new items per second, and the used share. NaN means unknown.
@@ -67,8 +67,8 @@ impl Measurement {
         let rate = (items as f64 - before as f64) / seconds;
         let watched = f64::from(self.watched.load(Ordering::Relaxed)) + seconds;
         self.watched.store(watched.round() as u32, Ordering::Relaxed);
-        // Until the measured period is about as long as `MEMORY_SECONDS`, use the plain average: a
-        // filter that was just loaded does not continue to grow at the rate of the load.
+        // Use the plain average until the measured period is about as long as `MEMORY_SECONDS`:
+        // after a load, a filter does not continue to grow at the rate of the load.
         let weight = (-(-seconds / MEMORY_SECONDS).exp_m1()).max(seconds / watched);
         let old = self.per_second().unwrap_or(0.0);
         let smooth = old + (rate - old) * weight;

@@ -193,8 +193,9 @@ impl Exposition {
     }
 
     /// Writes the value of a label, which the format requires in UTF-8. An invalid byte is written
-    /// as `\xHH`, and a backslash as `\\`. For the exposition format, the backslashes in both texts
-    /// are escaped once more. Because of this encoding, different keys have different labels.
+    /// as `\xHH`, and a backslash as `\\`. The exposition format requires that the backslashes in
+    /// `\xHH` and `\\` are escaped again. Because of this encoding, different keys have different
+    /// labels.
     fn label(&mut self, text: &[u8]) {
         for chunk in text.utf8_chunks() {
             for c in chunk.valid().chars() {

@@ -35,7 +35,8 @@ pub(crate) struct SlowCommand {
 }
 
 impl SlowLog {
-    /// Records consecutive commands that each took the time `each`. Keeps the last `most` entries.
+    /// Records consecutive commands that each took the time `each`. The log keeps the last `most`
+    /// entries.
     pub fn push(&self, client: &Client, commands: &[Argv<'_>], each: Duration, most: usize) {
         let (address, name) = (client.peer.to_string(), client.properties.lock().name.clone());
         let mut log = self.0.lock();

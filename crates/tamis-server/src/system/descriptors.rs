@@ -1,5 +1,5 @@
 //! Counts the open files of the server and raises the limit of the system. Every connection uses
-//! one file.
+//! one open file.
 
 use crate::config::{Config, HttpPort};
 
@@ -40,7 +40,7 @@ pub(crate) fn fit(clients: usize, reserved: u64) -> usize {
 }
 
 /// Raises the soft limit of open files to `wanted`, or to the highest limit that the system
-/// permits. Returns the new limit.
+/// permits. Returns the new limit of open files.
 #[cfg(unix)]
 fn raise(wanted: u64) -> u64 {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};

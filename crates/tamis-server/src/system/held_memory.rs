@@ -13,8 +13,8 @@ impl HeldMemory {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// Counts `bytes` bytes until the returned `Hold` is dropped. Returns `None` if the sum would
-    /// exceed `max_bytes`.
+    /// Counts `bytes` bytes until the returned `Hold` is dropped. Returns `None` if the sum of all
+    /// held memory would exceed `max_bytes`.
     ///
     /// The comparison and the addition are one atomic step, so concurrent calls cannot exceed
     /// `max_bytes` together.
@@ -44,13 +44,13 @@ impl Hold {
         self.bytes
     }
 
-    /// Adds `bytes` to the count.
+    /// Adds `bytes` to the counted number of bytes.
     pub fn add(&mut self, bytes: u64) {
         self.bytes += bytes;
         self.sum.0.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// Subtracts `bytes` from the count.
+    /// Subtracts `bytes` from the counted number of bytes.
     pub fn sub(&mut self, bytes: u64) {
         self.bytes -= bytes;
         self.sum.0.fetch_sub(bytes, Ordering::Relaxed);

@@ -25,7 +25,7 @@ fn bytes_in(path: &str, field: &str) -> Option<u64> {
 /// Returns the CPU time of the process in user mode and in system mode, in seconds.
 pub(crate) fn cpu_seconds() -> Option<[f64; 2]> {
     let text = std::fs::read_to_string("/proc/self/stat").ok()?;
-    // The second field is the name of the program. The name may contain spaces.
+    // The second field is the name of the program. The name of the program may contain spaces.
     let fields = text.rsplit_once(')')?.1;
     let ticks = |field: usize| fields.split_whitespace().nth(field - 3)?.parse::<f64>().ok();
     Some([ticks(14)? / TICKS, ticks(15)? / TICKS])

@@ -30,7 +30,7 @@ pub(crate) fn replace_file(path: &Path, text: &[u8]) -> io::Result<()> {
 }
 
 fn write_beside(beside: &Path, path: &Path, text: &[u8]) -> io::Result<()> {
-    // Remove a file that an earlier process left behind.
+    // Remove a temporary file that a previous process with the same process ID left behind.
     _ = fs::remove_file(beside);
     let mut options = fs::OpenOptions::new();
     options.write(true).create_new(true);

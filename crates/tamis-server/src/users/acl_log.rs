@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
-/// The latest refusals, newest first. A refusal is a command, a key or a login that the server
-/// denied.
+/// The latest refusals of the server, newest first. A refusal is a command, a key or a login that
+/// the server denied.
 #[derive(Debug, Default)]
 pub(crate) struct AclLog {
     entries: Mutex<VecDeque<AclLogEntry>>,
@@ -41,7 +41,8 @@ impl AclLogEntry {
 }
 
 impl AclLog {
-    /// Records a refusal. Keeps at most `most` entries. Sets the number and the count of the entry.
+    /// Records a refusal. The log keeps at most `most` entries. Sets the number and the count of
+    /// the entry.
     pub fn push(&self, mut refused: AclLogEntry, most: usize) {
         refused.object.truncate(AclLogEntry::KEPT_BYTES);
         refused.user.truncate(AclLogEntry::KEPT_BYTES);

@@ -16,7 +16,7 @@ use crate::users::user::{User, join_selectors};
 pub struct UsersError {
     /// The path of the ACL file.
     pub path: PathBuf,
-    /// The line number of the error. 0 means that the error concerns the whole file.
+    /// The line number of the error. The number 0 means that the error concerns the whole file.
     pub line: usize,
     /// The problem, and what to do.
     pub why: String,

@@ -1,4 +1,4 @@
-//! Passwords, stored as SHA-256 digests.
+//! Passwords, which the server stores as SHA-256 digests.
 
 use std::fmt;
 

@@ -18,8 +18,8 @@ pub(crate) struct User {
     pub accepts_any_password: bool,
     pub passwords: Vec<PasswordDigest>,
     pub permissions: Permissions,
-    /// Additional sets of permissions. The user's own permissions, or one selector alone, must
-    /// allow a command with all its keys.
+    /// Selectors: additional sets of permissions. The user's own permissions, or one selector
+    /// alone, must allow a command with all its keys.
     pub selectors: Vec<Permissions>,
 }
 
@@ -49,7 +49,8 @@ impl User {
         user
     }
 
-    /// Sets the only password. An empty password means that the user needs no password.
+    /// Replaces all passwords of the user by one password. An empty password means that the user
+    /// needs no password.
     pub fn set_only_password(&mut self, password: &str) {
         self.accepts_any_password = password.is_empty();
         self.passwords.clear();

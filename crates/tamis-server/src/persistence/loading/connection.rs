@@ -27,8 +27,8 @@ pub(crate) struct EarlyClient {
 /// The size of one read, in bytes.
 const READ_BYTES: usize = 16 << 10;
 
-/// The maximum received bytes of a command, while the data is loaded. The server reads the rest of
-/// a command above this limit after the load.
+/// The maximum received bytes of a command, while the data is loaded. If a command is longer than
+/// this limit, the server reads the bytes above the limit after the load.
 const MAX_INPUT_BYTES: usize = 64 << 10;
 
 /// The server writes the collected replies when the replies have at least this many bytes.
@@ -99,7 +99,7 @@ pub(super) async fn connection_of_tls(
 enum End {
     /// The client has disconnected, or the server closes the connection.
     Closed,
-    /// The data is loaded.
+    /// The server has loaded its data.
     Loaded,
 }
 

@@ -51,8 +51,9 @@ impl<'l> Frames<'l> {
         Ok(Some((position, &self.bytes[start + frame::HEADER_BYTES..self.used])))
     }
 
-    /// Skips damaged bytes up to the next valid frame. Returns false if the file contains no more
-    /// valid frames. Takes time proportional to the number of skipped bytes.
+    /// Skips damaged bytes up to the next valid frame. Returns false if the file contains no valid
+    /// frame after the current position. The search takes time proportional to the number of
+    /// skipped bytes.
     ///
     /// If a damaged frame has a valid length, the whole frame is skipped.
     pub fn skip_to_valid(&mut self) -> std::io::Result<bool> {
@@ -65,7 +66,7 @@ impl<'l> Frames<'l> {
             let mut skipped = len.map_or(1, |len| len.saturating_add(frame::HEADER_BYTES as u64));
             if skipped > left {
                 // Among many damaged bytes, some bytes look like a valid length by chance, but this
-                // length exceeds the rest of the file.
+                // length exceeds the bytes up to the end of the file.
                 skipped = 1;
             }
             let loaded = (self.bytes.len() - self.used) as u64;
@@ -80,8 +81,8 @@ impl<'l> Frames<'l> {
         Ok(true)
     }
 
-    /// Reads the next frame. Returns the length of the frame including the header. Returns `None`
-    /// at the end of the file, or if the frame is invalid.
+    /// Reads the next frame from the file into `bytes`. Returns the length of the frame including
+    /// the header. Returns `None` at the end of the file, or if the frame is invalid.
     fn load(&mut self) -> std::io::Result<Option<usize>> {
         loop {
             let seed = self.seed();
@@ -123,8 +124,8 @@ impl<'l> Frames<'l> {
 pub(crate) struct Candidates {
     /// The positions at which the log may begin.
     pub begins: Vec<u64>,
-    /// The secrets to try. No secret is 0, because a client could create frames that are valid with
-    /// the secret 0.
+    /// The secrets that the log may have. No secret is 0, because a client could create frames that
+    /// are valid with the secret 0.
     pub secrets: Vec<u64>,
 }
 
@@ -156,8 +157,9 @@ mod tests {
     use super::*;
     use crate::persistence::sim_disk::SimDisk;
 
-    /// Returns the bytes of two frames, and the offset of the second frame. The first frame contains
-    /// a value that a client chose. With the secret 0, the value would be a valid frame.
+    /// Returns the bytes of two frames, and the offset of the second frame. The first frame
+    /// contains a value that a client chose. In a log with the secret 0, this value would be a
+    /// valid frame.
     fn planted(log: &LogFile) -> (Vec<u8>, usize) {
         let mut bytes = Vec::new();
         frame::append(&mut bytes, log.seed(0), |records| {

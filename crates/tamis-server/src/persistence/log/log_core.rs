@@ -23,7 +23,7 @@ pub(crate) struct LogCore {
     pub(crate) work: Condvar,
     /// Wakes threads that wait for a sync or a rotation.
     done: Condvar,
-    /// Wakes connections that wait before they send replies.
+    /// Wakes connections that must wait for the log before they send replies.
     pub(crate) progress: watch::Sender<()>,
     started: Instant,
 }
@@ -47,7 +47,7 @@ pub(crate) struct SyncJob {
     is_new: bool,
 }
 
-/// The longest time for which the log thread sleeps before it checks for work.
+/// The longest time for which the log thread sleeps before the thread checks for work.
 pub(crate) const IDLE: Duration = Duration::from_millis(100);
 
 /// The amount of disk space that the log reserves at a time, in bytes, if the disk has enough
@@ -112,8 +112,8 @@ impl LogCore {
     }
 
     /// Tests whether a change of at most `bytes` bytes can be logged. Reserves disk space for the
-    /// change until the returned `Hold` is dropped. The caller calls this method before it applies
-    /// the change. The caller drops the `Hold` after it has appended the change.
+    /// change until the returned `Hold` is dropped. The caller calls this method before the caller
+    /// applies the change. The caller drops the `Hold` after the change is appended to the log.
     ///
     /// # Errors
     ///
@@ -162,7 +162,7 @@ impl LogCore {
         Ok(self.with(|state| state.image_admitted(bytes, missing)))
     }
 
-    /// Starts a rotation: the log will continue in another file. Returns the number and the start
+    /// Starts a rotation: the log will continue in a new file. Returns the number and the start
     /// position of the new file. The caller has exclusive access to the keys during the call, so
     /// that no command is half done. After the call, the caller waits until the rotation has ended.
     ///
@@ -269,7 +269,7 @@ impl LogCore {
         });
     }
 
-    /// Checks that a start would find the current log file.
+    /// Checks that a server that starts would find the current log file.
     fn check_file(&self) {
         let file = self.inner.lock().file.clone();
         let is_there = file.file.is_at(&file.path);
@@ -366,7 +366,7 @@ mod tests {
         LogCore::new(Arc::new(disk.clone()), file, 0, FsyncPolicy::Always)
     }
 
-    /// Admits a change and appends it.
+    /// Admits a change and appends the change to the log.
     fn append(core: &LogCore, len: usize) -> Result<(), String> {
         let _admitted = core.admit(len as u64 + 100)?;
         core.with(|state| state.append(|out| out.extend(vec![7; len])));

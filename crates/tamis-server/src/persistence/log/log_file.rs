@@ -4,12 +4,12 @@
 //! | header (`header.rs`) | synced: u64 | check: u32 | synced: u64 | check: u32 | frames
 //! ```
 //!
-//! The position in the header is the total length of the frames in all earlier logs, in bytes. The
-//! log writes the two `synced` fields in turn, each after a successful sync. A later sync makes the
-//! written field durable. If a crash tears one field, the other field is valid. All bytes of the
-//! stream were durable up to the larger of the two fields. If a log ends or is damaged before the
-//! larger field's position, changes are lost. Bytes after the larger field's position may be
-//! missing after a power loss.
+//! The position in the header is the total length of the frames in all logs before this log, in
+//! bytes. The log writes the two `synced` fields in turn, each after a successful sync. A later
+//! sync makes the written field durable. If a crash tears one field, the other field is valid. All
+//! bytes of the stream were durable up to the larger of the two fields. If a log ends before the
+//! larger field's position, or is damaged before this position, changes are lost. Bytes after the
+//! larger field's position may be missing after a power loss.
 
 use std::io;
 use std::path::PathBuf;
@@ -84,7 +84,7 @@ impl LogFile {
         let temporary = path.with_extension("part");
         let create = || {
             if number >= NUMBER_LIMIT {
-                // A start would not read a log whose number is not below the limit.
+                // A server that starts does not read a log whose number is not below the limit.
                 let what = "the number of the log is too high";
                 return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
             }
@@ -179,8 +179,8 @@ impl LogFile {
         Ok(())
     }
 
-    /// Records the position up to which the stream is durable. If the write fails, logs a warning,
-    /// because the next sync records a later position.
+    /// Records the position up to which the stream is durable. If the write of the position fails,
+    /// logs a warning and no error, because the next sync records a later position.
     pub fn try_record_synced(&self, synced: u64) {
         if let Err(error) = self.record_synced(synced) {
             tracing::warn!(%error, "cannot record the position of the last fsync");

@@ -6,13 +6,13 @@
 //!              durable       in the file       in memory
 //! ```
 //!
-//! All logs together are one stream of bytes. A position is an offset in this stream. Frames are
-//! appended at `end`. A file job writes the frames, and a sync job makes the frames durable. At
-//! most one job of each type runs at a time. The driver (`log.rs`) requests jobs, runs the jobs,
-//! and reports their results. The model test (`model.rs`) requests, runs and reports the jobs in
-//! every order.
+//! All logs together are one stream of bytes. A position is an offset in this stream. The log
+//! appends frames at the position `end`. A file job writes the frames, and a sync job makes the
+//! frames durable. At most one job of each type runs at a time. The driver (`log.rs`) requests
+//! jobs, runs the jobs, and reports their results. The model test (`model.rs`) requests, runs and
+//! reports the jobs in every order.
 //!
-//! **Rotation.** A rotation selects a position from which the stream continues in another file. A
+//! **Rotation.** A rotation selects a position from which the stream continues in a new file. A
 //! file job writes the bytes before this position, and the next file job switches files. Bytes
 //! before the position are always in the old file, and bytes after the position are always in the
 //! new file.
@@ -26,7 +26,7 @@
 //! until every admitted change is written.
 //!
 //! **Groups.** The records of a transaction are stored separately until the transaction ends, and
-//! become one frame at that time (`group.rs`). The bytes between `written` and `end` contain only
+//! become one frame at its end (`group.rs`). The bytes between `written` and `end` contain only
 //! whole frames, because the log stores an open transaction separately.
 
 pub(crate) mod answers;
@@ -89,7 +89,8 @@ pub(crate) struct LogState {
     is_writing: bool,
     /// The position up to which the running sync job makes the stream durable.
     pub syncing: Option<u64>,
-    /// True if the current file is new: neither the header nor the name of the file is durable.
+    /// True if the current file is new, so that neither the header nor the name of the file is
+    /// durable.
     is_file_new: bool,
     /// The position up to which a caller requires a sync, whatever the `sync` policy is.
     sync_wanted: u64,
@@ -104,7 +105,7 @@ pub(crate) struct LogState {
     /// The reason why a sync failed. After a failed sync, a later sync may succeed although the
     /// system has dropped the bytes that the system could not write.
     sync_error: Option<String>,
-    /// The reason why a start would not find the current file.
+    /// The reason why a server that starts would not find the current file.
     pub gone: Option<String>,
     pub is_closing: bool,
 }
@@ -112,7 +113,7 @@ pub(crate) struct LogState {
 /// The reason why a change cannot be logged now.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
-    /// The log cannot be written. The text is the reason for the failure.
+    /// Changes to the log cannot be written. The text is the reason for the failure.
     Failed(String),
     /// The caller must reserve disk space up to this position before the change.
     Space(u64),
@@ -145,8 +146,8 @@ impl LogState {
     }
 
     /// Admits a change of at most `bytes` bytes. The disk space is reserved until the caller drops
-    /// the returned `Hold`. The caller drops the `Hold` after it has appended the change. The
-    /// caller admits a transaction before the group of the transaction begins, except for the
+    /// the returned `Hold`. The caller drops the `Hold` after the change is appended to the log.
+    /// The caller admits a transaction before the group of the transaction begins, except for the
     /// images ([`image_admitted`](Self::image_admitted)).
     ///
     /// # Errors
@@ -248,8 +249,8 @@ impl LogState {
             Some((position, number)) if position == self.written => {
                 self.begin_space_job();
                 if self.reserved < u64::MAX {
-                    // The disk may be full. The snapshot that begins with this file may free disk
-                    // space, so do not require more space than necessary.
+                    // If the disk is full, the snapshot that begins with this file may free disk
+                    // space, so require only the necessary space.
                     self.reserved = self.reserved.min(self.admitted_end());
                 }
                 let (synced, reserved) = (self.synced, self.reserved);
@@ -385,7 +386,7 @@ impl LogState {
         }
     }
 
-    /// Tests whether each change is durable or can no longer become durable.
+    /// Tests whether every change is either durable or can never become durable.
     pub fn is_done(&self) -> bool {
         let has_failed = self.sync_error.is_some() || self.write_error.is_some();
         !self.is_writing
@@ -394,7 +395,8 @@ impl LogState {
     }
 }
 
-/// A buffer is reused for later frames if its capacity is at most this number of bytes.
+/// The log reuses a buffer for later frames if the capacity of the buffer is at most this number of
+/// bytes.
 const KEEP_BYTES: usize = 1 << 20;
 
 impl LogState {

@@ -1,4 +1,4 @@
-//! The snapshot of the model. Each step is the work of the saving thread between two points at
+//! The snapshot in the model test. Each step is the work of the saving thread between two points at
 //! which another thread may run.
 
 use crate::persistence::folder::Folder;
@@ -10,8 +10,8 @@ use crate::persistence::snapshot::writer::SnapshotWriter;
 /// The progress of a snapshot.
 pub(super) enum Saver {
     Idle,
-    /// The rotation of the log is running. After the rotation, the log continues in another file at
-    /// this position.
+    /// The rotation of the log is running. After the rotation, the log continues in a new file at
+    /// `position`.
     Rotates {
         number: u64,
         position: u64,
@@ -54,7 +54,7 @@ impl World {
             }
             Saver::Rotates { number, position } => {
                 // If the log cannot be written, the snapshot is aborted, but the rotation may
-                // complete later.
+                // complete after this abort.
                 self.core.with(|state| state.rotated())?.ok()?;
                 // The disk exists until the end of the test, but `World::crash` erases the files of
                 // the disk.
@@ -100,9 +100,9 @@ impl World {
         }
     }
 
-    /// Models a snapshot during `FLUSHALL`. The snapshot completes the filter that the snapshot is
-    /// reading. The snapshot does not write a removed key that the snapshot has not read, even if a
-    /// new key has the same name.
+    /// Models the effect of `FLUSHALL` on a running snapshot. The snapshot completes the filter
+    /// that the snapshot is reading. The snapshot does not write a removed key that the snapshot
+    /// has not read, even if a new key has the same name.
     pub(super) fn save_before_flush(&mut self) {
         if let Saver::Writes { observed: Some(_), .. } = self.saver {
             self.save();

@@ -72,12 +72,13 @@ fn thread(step: Step) -> usize {
 }
 
 /// Runs every sequence of steps of a small world that interrupts threads at most `interrupts`
-/// times. Crashes each sequence before every disk operation. Returns the number of runs.
+/// times. Crashes each sequence before every disk operation. Returns the number of runs of the
+/// small world.
 ///
-/// An interrupt means: another thread runs although the current thread can run its next step. Most
-/// bugs of concurrent programs need at most two interrupts (Musuvathi and Qadeer, "Iterative
-/// Context Bounding for Systematic Testing", 2007). The number of sequences with few interrupts is
-/// small enough to run all sequences.
+/// An interrupt means that the test switches threads although the current thread can run its next
+/// step. Most bugs of concurrent programs need at most two interrupts (Musuvathi and Qadeer,
+/// "Iterative Context Bounding for Systematic Testing", 2007). The number of sequences with few
+/// interrupts is small enough to run all sequences.
 fn explore_all(sync: FsyncPolicy, clients: &[&[Op]], saves: usize, interrupts: usize) -> usize {
     let mut choices: Vec<(usize, usize)> = Vec::new();
     let mut runs = 0;
@@ -149,7 +150,7 @@ fn nothing_promised_is_lost_in_any_order_of_steps_faults_and_crashes() {
     if let Some(seed) = seed {
         return explore(seed).unwrap();
     }
-    // `cargo xtask soak` sets the duration of the search. Each run uses another seed.
+    // `cargo xtask soak` sets the duration of the search. Each run uses a different seed.
     let seconds = std::env::var("TAMIS_MODEL_SECONDS").ok().and_then(|text| text.parse().ok());
     let (first, count) = match seconds {
         Some(_) => (u64::from(std::process::id()) * 1_000_003, u64::MAX),

@@ -156,8 +156,8 @@ impl<'f> Stream<'f> {
 }
 
 /// Tests whether a log with an invalid header is the first log and is damaged. The log is not
-/// damaged if the first start of a server ended before the header was durable, because such a
-/// server has written no data after the header.
+/// damaged if the first start of a server ended before the header was durable, because that start
+/// has written no changes.
 fn is_first_damaged(folder: &Folder<'_>, log: &LogFile) -> Result<bool, DurabilityError> {
     if folder.snapshot().is_some() || log.number != folder.first() {
         return Ok(false);

@@ -17,7 +17,7 @@ pub(crate) struct Salvaged {
     pub keyspace: Keyspace,
     /// The number of changes in the logs.
     pub changes: u64,
-    /// One line for each loss.
+    /// One line of text for each loss of data.
     pub lost: Vec<String>,
     /// The size of the loss: the bytes of damaged or missing files, plus one for each change that
     /// cannot be applied.
@@ -31,7 +31,7 @@ pub(crate) struct Salvaged {
 ///
 /// # Errors
 ///
-/// [`DurabilityError`] if a file cannot be read or has another version.
+/// [`DurabilityError`] if a file cannot be read or has an unknown version.
 pub(crate) fn salvage(folder: &Folder<'_>) -> Result<Salvaged, DurabilityError> {
     let loss = |it: &Salvaged| (!it.lost.is_empty(), it.lost_bytes);
     let newest = salvage_newest(folder);

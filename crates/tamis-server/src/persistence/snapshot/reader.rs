@@ -54,7 +54,8 @@ pub(in crate::persistence) enum SnapshotItem {
     },
 }
 
-/// The maximum length of a key, in bytes. Any argument of a command has the same limit.
+/// The maximum length of a key, in bytes. The maximum length of a key is the maximum length of any
+/// argument of a command.
 const MAX_KEY_BYTES: u64 = 512 << 20;
 
 /// Reads a snapshot key by key, and can skip damaged keys.
@@ -80,7 +81,7 @@ impl SnapshotReader {
     ///
     /// # Errors
     ///
-    /// [`DurabilityError`] if the file cannot be read or has another version, or if both headers
+    /// [`DurabilityError`] if the file cannot be read or has an unknown version, or if both headers
     /// are damaged.
     pub fn open(disk: &dyn Disk, number: u64) -> Result<Self, DurabilityError> {
         let path = path(disk, number);
@@ -132,7 +133,7 @@ impl SnapshotReader {
     }
 
     /// Reads the item at the offset `at`, which is also the current offset of the file. Returns the
-    /// item and its length.
+    /// item and the length of the item.
     fn read_item(&mut self) -> Result<(SnapshotItem, u64), DurabilityError> {
         let (numbers, key) = self.read_front()?;
         let [key_len, time, applied, len] = numbers;
@@ -153,7 +154,8 @@ impl SnapshotReader {
             }
             value => value,
         };
-        // A wrong checksum means damage, whatever the reason why the value could not be decoded is.
+        // A wrong checksum means that the item is damaged, even if the decoder has reported a
+        // different error.
         let left = len - image.len;
         io::copy(&mut (&mut image).take(left), &mut io::sink()).map_err(fail)?;
         let sum = finish_sum(image.sum, &key, &[time, applied, len]);
@@ -197,9 +199,9 @@ impl SnapshotReader {
         at ^ self.secret
     }
 
-    /// Skips the damaged key. Returns the name of the key if the name is readable, and whether
-    /// another key or the end item follows. The search takes time proportional to the number of
-    /// skipped bytes.
+    /// Skips the damaged key at the current position. Returns the name of the key if the name is
+    /// readable, and whether another key or the end item follows. The search takes time
+    /// proportional to the number of skipped bytes.
     ///
     /// # Errors
     ///

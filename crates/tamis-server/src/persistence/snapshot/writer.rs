@@ -48,9 +48,9 @@ pub(in crate::persistence) fn save(
                 out.append(&encoded)?;
             }
         }
-        // The values may contain changes that the log has not written yet. If a crash lost these
-        // unwritten changes, later changes would get the same positions, and a start would skip the
-        // later changes.
+        // The values may contain changes that the log has not written yet. If a crash lost
+        // unwritten changes, later changes would get the positions of the lost changes, and a start
+        // would skip the later changes.
         let end = log.sync()?;
         out.finish(end)
     };
@@ -61,8 +61,8 @@ pub(in crate::persistence) fn save(
     })
 }
 
-/// Values up to this size, in bytes, are encoded in memory before they are written. With a small
-/// value in memory, a client that waits for the key does not wait for the disk.
+/// The writer encodes values up to this size, in bytes, in memory before the write to the disk.
+/// With a small value in memory, a client that waits for the key does not wait for the disk.
 const SMALL_BYTES: u64 = 256 << 10;
 
 /// A snapshot that is being written under a temporary name.

@@ -12,18 +12,19 @@ use crate::shared_state::SharedState;
 use crate::system::clock::now_millis;
 use crate::system::held_memory::Hold;
 
-/// The maximum total size of values that a transaction decodes before it locks the keys, in bytes.
-/// The data of a transaction has the same limit, but compressed data may decode to more bytes. If
-/// the decoded values reach the limit, the remaining commands decode their data themselves.
+/// The maximum total size of values that a transaction decodes before the transaction locks the
+/// keys, in bytes. The encoded data of a transaction has this limit too, but compressed data may
+/// decode to more bytes than the encoded data has. If the decoded values reach the limit, the
+/// remaining commands decode their data themselves.
 pub(super) const MAX_DECODED_BYTES: u64 = 512 << 20;
 
 /// Decodes the data of commands before the keys are locked, and yields to other connections. Stops
 /// when the decoded values take `max_bytes` bytes. Returns each value with the index of its
 /// command.
 ///
-/// A command decodes its data itself in two cases: the command would be rejected now, or there is
-/// not enough memory now. Before the command runs, an earlier command of the transaction may free
-/// memory.
+/// A command decodes its own data when the command runs, if the server would reject the command
+/// before the lock or has not enough memory before the lock. Before the command runs, an earlier
+/// command of the transaction may free memory.
 pub(super) async fn decode_each(
     server: &SharedState,
     prepared: &Prepared<'_>,

@@ -92,8 +92,8 @@ pub(super) fn run_queued(
     }
 }
 
-/// Checks that the user may still run a queued command. An administrator or an earlier command may
-/// have removed the permission.
+/// Checks that the user may still run a queued command. An administrator, or a previous command of
+/// the transaction, may have removed the permission.
 fn check(
     session: &mut Session,
     allowed: &Allowed,

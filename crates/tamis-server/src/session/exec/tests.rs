@@ -1,5 +1,5 @@
-//! Tests transactions that wait for keys, and transactions that decode data before they lock the
-//! keys.
+//! Tests transactions that wait for keys, and transactions that decode data before the keys are
+//! locked.
 
 use std::sync::mpsc;
 use std::thread::JoinHandle;

@@ -125,8 +125,8 @@ pub(crate) fn decode_payload(
     let value = match RedisValue::from_payload(payload, max_bytes) {
         Ok(RedisValue::Bloom(filter)) => Value::RedisBloom(Box::new(filter)),
         Ok(RedisValue::Cuckoo(filter)) => Value::RedisCuckoo(Box::new(filter)),
-        // A start does not read the image of a string that is longer than this limit. With such an
-        // image in the log, the server would not start.
+        // A start does not read the image of a string that is longer than this limit. If the log
+        // contained an image that a start does not read, the server would not start.
         Ok(RedisValue::String(bytes)) if bytes.len() > MAX_STRING_BYTES => {
             return Err(refused(server::BAD_DATA));
         }
