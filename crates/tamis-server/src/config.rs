@@ -78,8 +78,8 @@ pub struct Config {
     /// `appendfsync`: when the server syncs the log to disk.
     pub sync: FsyncPolicy,
     /// `auto-aof-rewrite-min-size`, in bytes. The server writes a new snapshot when the log has at
-    /// least this length and is twice as long as the last snapshot. The new snapshot replaces the
-    /// log.
+    /// least this length and is twice as long as the last snapshot. After the write, the new
+    /// snapshot replaces the log.
     pub rewrite_bytes: u64,
     /// `aclfile`: the file that stores the users.
     pub users_file: Option<PathBuf>,
@@ -97,8 +97,8 @@ pub struct Config {
     pub hash_key: HashKey,
     /// The options `bf-*` and `cf-*` for new filters.
     pub filters: Settings,
-    /// The configuration file that was [read](Self::read_file). `CONFIG REWRITE` writes to this
-    /// file.
+    /// The configuration file that was [read](Self::read_file). `CONFIG REWRITE` writes to the
+    /// configuration file.
     pub file: Option<ConfigFile>,
 }
 
@@ -185,7 +185,7 @@ pub enum ClientCertificates {
 pub struct ConfigFile {
     pub(crate) path: PathBuf,
     /// The values of all options before the server read the file. An option that the file does not
-    /// set has its value from this list.
+    /// set has its value from `defaults`.
     pub(crate) defaults: Vec<(&'static str, String)>,
 }
 

@@ -146,8 +146,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             }
             while self.run().await? && !self.session.is_closing {}
             if !self.waiting.is_flushed() {
-                // The client does not read its replies. Yield, so that further commands of this
-                // client do not block other connections.
+                // The client does not read its replies. Yield, because further commands of a client
+                // that does not read must not block other connections.
                 tokio::task::yield_now().await;
             }
         }
@@ -155,8 +155,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     }
 
     async fn read(&mut self) -> io::Result<usize> {
-        // Reserve as many bytes as the incomplete command already has. The reservation doubles the
-        // buffer. A connection that has not authenticated gets at most `READ_BYTES`.
+        // Reserve as many bytes as the incomplete command has at this time. The reservation doubles
+        // the buffer. A connection that has not authenticated gets at most `READ_BYTES`.
         let is_long = self.input.len() >= READ_BYTES && self.session.is_authenticated;
         let room = if is_long { self.input.len() } else { READ_BYTES };
         if is_long {

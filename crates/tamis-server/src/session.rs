@@ -58,8 +58,8 @@ pub(crate) struct Session {
     lookups: Cell<[u64; 2]>,
     /// The chunk size for long commands.
     pub pace: ChunkPacing,
-    /// The last command that ran. The server compares the name of the next command with this
-    /// command first, because the next command often has the same name.
+    /// The last command that ran. The server compares the next command with the last command before
+    /// any lookup, because consecutive commands often have the same name.
     last_command: Option<&'static Command>,
 }
 

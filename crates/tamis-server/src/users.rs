@@ -114,8 +114,8 @@ impl Users {
         self.all.read().values().cloned().collect()
     }
 
-    /// Returns the user with this name if the password is correct. The comparison of the passwords
-    /// takes constant time.
+    /// Returns the user with the name `name` if the password is correct. The comparison of the
+    /// passwords takes constant time.
     pub fn authenticate(&self, name: &[u8], password: &[u8]) -> Option<Arc<User>> {
         let user = self.get(name);
         if User::accepts_password(user.as_deref(), password) { user } else { None }

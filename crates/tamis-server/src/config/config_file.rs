@@ -12,7 +12,8 @@ use crate::system::system_error::without_code;
 
 impl Config {
     /// Reads options from a TOML file, such as `port = 7000` and `maxmemory = "2gb"`. The options
-    /// in the file replace the current values. `CONFIG REWRITE` later writes to this file.
+    /// in the file replace the current values. After this call, `CONFIG REWRITE` writes to the same
+    /// TOML file.
     ///
     /// # Errors
     ///

@@ -13,7 +13,7 @@ pub struct ConfigOption {
     pub value: &'static str,
     /// The effect of the option, and its default.
     pub help: &'static str,
-    /// True if logs and error messages must hide the value, such as a password.
+    /// True if logs and error messages must hide the value of the option, such as a password.
     pub is_secret: bool,
     /// True if `CONFIG SET` may change the option.
     pub(super) is_live: bool,

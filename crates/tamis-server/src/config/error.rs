@@ -8,7 +8,7 @@ use tamis_commands::SettingError;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ConfigError {
-    /// No option has this name.
+    /// No option has the name `name`.
     Unknown {
         /// The unknown name.
         name: String,

@@ -141,7 +141,7 @@ pub(crate) fn serve(shared: &Arc<SharedState>, mut arrivals: mpsc::UnboundedRece
         let ended = async { while connections.join_next().await.is_some() {} };
         _ = tokio::time::timeout(GRACE, ended).await;
     });
-    // Background copies may still run, but their clients have disconnected.
+    // Do not wait for background copies: the clients of these copies have disconnected.
     runtime.shutdown_background();
 }
 

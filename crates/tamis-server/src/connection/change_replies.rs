@@ -11,7 +11,7 @@ use tamis_resp::{Protocol, Reply};
 pub(crate) struct ChangeReplies(Vec<(Range<usize>, usize)>);
 
 impl ChangeReplies {
-    /// Records that this range of the output contains the replies to `commands` commands.
+    /// Records that the bytes `range` of the output contain the replies to `commands` commands.
     pub fn push(&mut self, range: Range<usize>, commands: usize) {
         match self.0.last_mut() {
             Some((last, count)) if last.end == range.start => {

@@ -23,8 +23,8 @@ pub(crate) struct Clients {
     pending: Arc<AtomicUsize>,
 }
 
-/// Counts a connection that is not registered as a client yet. The count ends when this value is
-/// dropped.
+/// Counts a connection that is not registered as a client yet. The drop of a `PendingConnection`
+/// ends the count.
 #[derive(Debug)]
 pub(crate) struct PendingConnection(Arc<AtomicUsize>);
 
@@ -34,7 +34,7 @@ impl Drop for PendingConnection {
     }
 }
 
-/// A registered client. Dropping this value removes the client.
+/// A registered client. Dropping a `Connected` removes the client from the list.
 #[derive(Debug)]
 pub(crate) struct Connected<'c> {
     clients: &'c Clients,

@@ -2,9 +2,9 @@
 //!
 //! A web page may send a request to any port of the machine on which the browser runs. Without the
 //! detection of HTTP, the server would run the lines of the request as inline commands. A browser
-//! sends the method and a `Host:` line before any data that the page chooses. `POST` and `Host:`
-//! both end the connection. The server reads no line that the page chose, because the connection
-//! has ended.
+//! sends the method and a `Host:` line before any data that the page chooses. The server ends the
+//! connection at a command `POST` or `Host:`. The server reads no line that the page chose, because
+//! the connection has ended.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -30,11 +30,12 @@ pub(crate) struct Warnings {
 }
 
 impl Warnings {
-    /// Returns true if a warning is due now. A warning is due at most once per minute.
+    /// Returns true if a warning about HTTP is due at the time `now_millis`. A warning is due at
+    /// most once per minute.
     pub fn is_due(&self, now_millis: u64) -> bool {
         let last = self.last_millis.load(Ordering::Relaxed);
         let is_due = last == 0 || now_millis.abs_diff(last) >= WARN_MILLIS;
-        // If several threads call this method at the same time, only one thread writes the warning.
+        // The exchange ensures that only one of several concurrent threads writes the warning.
         is_due
             && self
                 .last_millis

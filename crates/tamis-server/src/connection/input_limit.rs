@@ -2,8 +2,8 @@
 //!
 //! The server can reject a command only after all bytes of the command have arrived. Because an
 //! incomplete command cannot be rejected, the server limits the total memory of all arriving
-//! commands. Above this total limit, the server disconnects the client with the longest arriving
-//! command, as Redis evicts clients.
+//! commands. If the arriving commands exceed the total limit, the server disconnects the client
+//! with the longest arriving command, as Redis evicts clients.
 
 use std::sync::atomic::Ordering;
 

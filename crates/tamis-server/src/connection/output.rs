@@ -8,8 +8,8 @@
 //! session ──▶ replies ──(durable as appendfsync requires)──▶ OutputBuffer ──▶ socket
 //! ```
 //!
-//! The buffer contains only replies that may already be sent. `client-output-buffer-limit` limits
-//! the length of the buffer.
+//! The buffer contains only replies whose changes are as durable as `appendfsync` requires.
+//! `client-output-buffer-limit` limits the length of the buffer.
 
 use std::collections::VecDeque;
 use std::io;
@@ -39,7 +39,7 @@ pub(crate) struct OutputBuffer {
     len: usize,
     /// True if a TLS buffer may still contain written bytes.
     must_flush: bool,
-    /// The memory of the pieces, counted for all clients and for this client.
+    /// The memory of the pieces, which is counted for all clients together and for this client.
     memory: [Hold; 2],
     /// The time since which the buffer exceeds the soft limit, and the soft limit in bytes.
     soft_since: Option<(Instant, u64)>,

@@ -8,7 +8,7 @@ use tamis_resp::{ProtocolError, Request, RequestDecoder, WordSpan};
 const TURN_WORDS: usize = 1 << 14;
 
 /// The buffer for the arguments of a command is freed above this capacity, because the server
-/// counts this memory for no client.
+/// counts the memory of the buffer for no client.
 const KEEP_WORDS: usize = 256;
 
 /// An allocation of this size, in bytes, is mapped separately: glibc uses `mmap` above 32 MiB. The

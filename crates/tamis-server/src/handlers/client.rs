@@ -261,7 +261,7 @@ pub(super) fn close_connections_of(session: &mut Session, is_gone: impl Fn(&[u8]
 
 fn end(session: &mut Session, client: &Client) {
     if client.id == session.client.id {
-        // Close this connection after the reply is sent.
+        // If the client ends its own connection, close the connection after the reply is sent.
         session.is_closing = true;
         return;
     }

@@ -143,7 +143,8 @@ mod tests {
     fn a_payload_is_decoded_before_the_keys_are_locked() {
         let server = test_server::start();
         let shared = server.shared();
-        // A command that needs exclusive access to the keys waits for this lock.
+        // While the test holds shared access, a command that needs exclusive access to the keys
+        // waits.
         let held = shared.keyspace.shared();
         let (sender, replies) = mpsc::channel();
         let shared = shared.clone();
@@ -164,7 +165,8 @@ mod tests {
         let server = Server::start(config).unwrap();
         let shared = server.shared();
         let payload = RedisValue::String(vec![b'x'; 200_000]).to_payload();
-        // A command that needs exclusive access to the keys waits for this lock.
+        // While the test holds shared access, a command that needs exclusive access to the keys
+        // waits.
         let held = shared.keyspace.shared();
         let replies: Vec<Vec<u8>> = std::thread::scope(|threads| {
             let restores = ["a", "b", "c"].map(|key| {

@@ -191,7 +191,7 @@ fn filter_json(report: &FilterReport) -> Json {
     body["key"] = json!(String::from_utf8_lossy(&report.key));
     body["key_encoded"] = json!(percent_encode(&report.key, NON_ALPHANUMERIC).to_string());
     if !info.items.is_finite() {
-        // All bits are set, so the estimated number of items is infinite.
+        // If all bits are set, the estimated number of items is infinite.
         body["items"] = Json::Null;
     }
     body["kind_id"] = json!(kind_id(info.kind, info.refuses));

@@ -159,7 +159,7 @@ impl History {
         self.0.lock().seconds.samples.back().map_or(0, |sample| sample.commands)
     }
 
-    /// Returns all samples with this duration, oldest first.
+    /// Returns all samples with the duration `step`, oldest first.
     pub fn to_json(&self, step: SampleInterval) -> Json {
         let rings = self.0.lock();
         match step {

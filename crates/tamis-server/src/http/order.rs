@@ -60,7 +60,7 @@ const COLUMNS: [(&str, Column); 8] = [
 ];
 
 impl Column {
-    /// Returns the column with this name.
+    /// Returns the column with the name `name`.
     pub fn named(name: &[u8]) -> Option<Self> {
         COLUMNS.iter().find(|(of, _)| of.as_bytes() == name).map(|(_, column)| *column)
     }

@@ -124,7 +124,8 @@ pub(super) struct CellState {
 
 /// The key does not expire.
 const NEVER: u64 = u64::MAX;
-/// The key was removed from the table. A command that finds this state must look up the key again.
+/// The key was removed from the table. A command that finds a cell with the time `REMOVED` must
+/// look up the key again.
 const REMOVED: u64 = u64::MAX - 1;
 
 impl Default for CellState {

@@ -69,7 +69,7 @@ impl Leases {
     }
 }
 
-/// A lease of a key. Dropping this value ends the lease.
+/// A lease of a key. Dropping a `Lease` ends the lease.
 #[derive(Debug)]
 pub(super) struct Lease<'l> {
     leases: &'l Leases,
@@ -102,7 +102,7 @@ impl Waiter<'_> {
                     self.names.push(key.name.clone());
                 }
             }
-            // Return false, because no thread waits for this change.
+            // Return false, because no thread waits for a change of the number of waiting writers.
             false
         });
         _ = changed.wait_for(|keys| !keys.iter().any(|key| key.is_affected(&is_affected))).await;

@@ -97,7 +97,7 @@ impl ListedKey<'_> {
 }
 
 impl KeyspaceRef<'_> {
-    /// Tests whether the value of a key is large, so that a read takes long.
+    /// Tests whether the value of a key is so large that a read takes long.
     pub(crate) fn is_large(&self, key: &[u8], now_millis: u64) -> bool {
         self.read(key, now_millis, |value| {
             value.is_some_and(|it| it.memory_bytes().max(it.longest_reply_bytes()) > LARGE_BYTES)
@@ -119,9 +119,9 @@ impl Keyspace {
     }
 
     /// Runs a function on the value of a key under a read lease. During the lease, other commands
-    /// have access to the keys. Commands that change this value wait for the lease. Returns the
-    /// result of the function and the version of the key. Each later change of the value changes
-    /// the version of the key. Returns `None` if the key has no value.
+    /// have access to the keys. Commands that change the leased value wait for the end of the
+    /// lease. Returns the result of the function and the version of the key. Each later change of
+    /// the value changes the version of the key. Returns `None` if the key has no value.
     pub(crate) fn lease<R>(
         &self,
         key: &[u8],

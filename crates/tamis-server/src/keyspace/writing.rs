@@ -10,8 +10,8 @@ use crate::keyspace::cell::{Cell, CellState};
 use crate::keyspace::shards::Keyspace;
 
 /// The exclusive right to change a value. The drop of the guard records the new memory and counts,
-/// and removes the key if the value was removed. The drop runs even if the change panics, so no key
-/// without a value remains.
+/// and removes the key if the value was removed. Because the drop runs even if the change panics,
+/// no key without a value remains.
 struct WriteGuard<'k> {
     keyspace: &'k Keyspace,
     cell: &'k Arc<Cell>,

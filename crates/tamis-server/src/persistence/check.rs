@@ -28,8 +28,8 @@ pub struct DataReport {
     pub aside: Option<PathBuf>,
 }
 
-/// Reads the data files of a server in the same way as a start with this option `hash-key`. Changes
-/// no file. The check takes as much memory as the data.
+/// Reads the data files of a server in the same way as a server that starts with the option
+/// `hash-key`. Changes no file. The check takes as much memory as the data.
 ///
 /// # Errors
 ///

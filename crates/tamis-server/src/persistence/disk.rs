@@ -19,7 +19,7 @@ pub(crate) trait Disk: Debug + Send + Sync {
     /// Opens a file for reading and writing.
     fn open(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>>;
 
-    /// Renames a file and replaces any file with the new name.
+    /// Renames a file. If a file with the new name exists, the rename replaces that file.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
 
     /// Removes a file.
@@ -74,7 +74,7 @@ pub(crate) trait DiskFile: Debug + Send + Sync {
     /// Makes the file's bytes and length durable.
     fn sync(&self) -> io::Result<()>;
 
-    /// Tests whether `path` still names this file.
+    /// Tests whether `path` is a name of this open file.
     fn is_at(&self, path: &Path) -> bool;
 }
 

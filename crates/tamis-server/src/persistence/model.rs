@@ -12,8 +12,9 @@
 //!   atomically.
 //! * The prefix contains every change whose reply was sent, and every change that a sent reply
 //!   depends on. An example is a reply that an item is already present. With
-//!   [`FsyncPolicy::Always`], the prefix contains these changes after a power loss. With every
-//!   other policy, the prefix contains these changes after a process is killed.
+//!   [`FsyncPolicy::Always`], the prefix contains the changes of all sent replies after a power
+//!   loss. With every other policy, the prefix contains the changes of all sent replies after a
+//!   process is killed.
 //! * The prefix contains every synced change, with each sync policy.
 
 mod oracle;
@@ -351,7 +352,8 @@ impl World {
                 Caller::InTransaction { left: left - 1 }
             }
             Caller::Answers { mut needs, items, end } => {
-                // At this step, the log contains the change of the client.
+                // Drop the reservation of disk space, because the log contains the change of the
+                // client.
                 self.admitted[i] = None;
                 let now = self.now_millis;
                 if self.core.with(|state| state.readiness(&mut needs, true, now))

@@ -98,7 +98,7 @@ fn make_durable(stream: Stream<'_>) -> Result<(LogFile, u64), DurabilityError> {
     Ok((last, end))
 }
 
-/// Creates a log that begins at `position`. The stream is durable up to this position. Returns
+/// Creates a log that begins at `position`. The stream of logs is durable up to `position`. Returns
 /// after the header and the name of the log are durable.
 pub(super) fn begin_durable(
     disk: &dyn Disk,

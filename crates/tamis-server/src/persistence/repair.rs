@@ -36,7 +36,7 @@ use salvage::{Salvaged, salvage};
 /// inside `dir`. Does nothing if a server with this option `hash-key` can start with the files.
 ///
 /// If the option requires a hash key from `dir`, a damaged hash key file is moved with the old
-/// files. After this move, the next start generates a new key.
+/// files. After the move of the key file, the next start generates a new key.
 ///
 /// The repair skips damaged changes and keeps the changes after the damage. After the repair, a
 /// filter may lack items, and a removed key may exist again if the change that removed the key is

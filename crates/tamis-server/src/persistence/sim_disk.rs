@@ -79,8 +79,8 @@ struct DiskState {
     operations: usize,
     /// The operation that fails, and its error.
     fault: Option<(usize, Fault)>,
-    /// The operation at which the process or the machine stops. From this operation on, no
-    /// operation has an effect.
+    /// The operation at which the process or the machine stops. The operation at which the disk
+    /// stops, and all operations after it, have no effect.
     ends_at: Option<usize>,
     /// The offset from which the bytes of files cannot be read.
     unreadable_from: Option<u64>,
@@ -95,7 +95,7 @@ pub(super) enum Fault {
     Full = 28,
 }
 
-/// A simulated disk. All clones of a `SimDisk` are the same disk.
+/// A simulated disk. All clones of a `SimDisk` share one disk.
 #[derive(Clone, Debug, Default)]
 pub(super) struct SimDisk(Arc<Mutex<DiskState>>);
 
@@ -204,7 +204,8 @@ impl SimDisk {
         self.0.lock().fault = Some((operation, fault));
     }
 
-    /// Ends the process before an operation. From this operation on, no operation has an effect.
+    /// Ends the process before an operation. The operation at which the disk stops, and all
+    /// operations after it, have no effect.
     pub fn end_at(&self, operation: usize) {
         self.0.lock().ends_at = Some(operation);
     }

@@ -68,7 +68,7 @@ impl Session {
             });
         }
         check_subcommand(command, argv)?;
-        // A command that `MULTI` queues does not change data yet.
+        // A command that is queued for `EXEC` does not change data before `EXEC`.
         let bytes = if self.transaction.is_some() { 0 } else { logged_bytes(command, argv) };
         let admitted = self.check_change(command, bytes, config).map_err(Reply::error)?;
         if command.has(Flag::DenyOom) && config.max_memory_bytes != 0 {

@@ -21,8 +21,8 @@ pub(crate) fn most_items(command: &Command) -> usize {
     if command.batch_items().is_some() { ITEMS } else { ITEMS_ALONE }
 }
 
-/// The number of items of a long command that run in one chunk. A connection keeps this number from
-/// one command to the next.
+/// The number of items of a long command that run in one chunk. A connection keeps the chunk size
+/// from one command to the next.
 ///
 /// The number starts at one item. After each quick chunk, the number is multiplied by four. If an
 /// item is the first item in a page of memory, the system must clear the page. Clearing a page

@@ -28,8 +28,8 @@ impl Session {
     ) {
         let (start, mut items) = argv.split_at(first);
         let most_items = most_items(command);
-        // Each chunk logs the words before the items again. Because a chunk has many items, these
-        // words need at most the space that was reserved for the items.
+        // Each chunk logs the words before the items again. If a chunk has enough items, the words
+        // before the items need at most the space that was reserved for the items.
         let start_bytes: u64 = start.iter().map(|word| word.len() as u64 + WORD_BYTES).sum();
         let least_items = (start_bytes as usize / 16).clamp(1, most_items);
         let mut long = LongReply::begin(items.len(), env.protocol, out);

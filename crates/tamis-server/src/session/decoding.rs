@@ -136,7 +136,7 @@ mod tests {
     fn data_is_decoded_before_the_keys_are_locked() {
         let server = test_server::start();
         let shared = server.shared();
-        // A command that accesses the keyspace waits for this lock.
+        // While the test holds exclusive access, a command that accesses the keyspace waits.
         let alone = shared.keyspace.exclusive();
         let (sender, decoded) = std::sync::mpsc::channel();
         let thread = shared.clone();

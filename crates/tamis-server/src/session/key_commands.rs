@@ -207,7 +207,7 @@ impl Session {
     /// # Errors
     ///
     /// Returns the same error for every command if there is no memory for a value that the commands
-    /// created. On this error, the new value is removed.
+    /// created. If there is no memory for the new value, the new value is removed.
     fn change<R>(
         &self,
         command: &Command,
@@ -224,7 +224,8 @@ impl Session {
                 layers.limit_growth(most);
             }
             let outcome = apply(value);
-            // No other command has read the new value yet, so the value can be removed.
+            // The new value can be removed, because no other command has read the new value before
+            // this point.
             if !was_there
                 && command.has(Flag::DenyOom)
                 && !self.server.has_memory_for(value.as_ref())

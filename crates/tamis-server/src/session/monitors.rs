@@ -39,7 +39,7 @@ pub(crate) struct Feed {
 #[derive(Debug)]
 struct MonitorLines {
     bytes: Vec<u8>,
-    /// The memory of the lines, counted for all clients and for this client.
+    /// The memory of the lines, which is counted for all clients together and for this client.
     memory: [Hold; 2],
     /// True if the lines exceeded the limit and the feed dropped lines.
     is_over: bool,
@@ -77,7 +77,7 @@ impl Feed {
     }
 }
 
-/// A monitoring connection. Dropping this value ends the monitoring.
+/// A monitoring connection. Dropping a `Monitoring` ends the monitoring.
 #[derive(Debug)]
 pub(crate) struct Monitoring {
     monitors: Arc<Monitors>,

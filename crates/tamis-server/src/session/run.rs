@@ -112,8 +112,8 @@ impl Session {
         Some((command, admitted))
     }
 
-    /// Runs a command that was already checked. Runs the next commands too if the next commands
-    /// form a batch with this command. Returns the number of commands that ran.
+    /// Runs a command that was already checked. Runs the next commands together with this command
+    /// if these commands form a batch. Returns the number of commands that ran.
     async fn run_admitted<'w>(
         &mut self,
         command: &'static Command,
@@ -162,8 +162,8 @@ impl Session {
         1
     }
 
-    /// Runs a command on one key. Runs the next commands too if the next commands form a batch with
-    /// this command. Returns the number of commands that ran.
+    /// Runs a command on one key. Runs the next commands together with this command if these
+    /// commands form a batch. Returns the number of commands that ran.
     async fn run_key_commands<'w>(
         &mut self,
         handler: KeyHandler,
@@ -201,8 +201,8 @@ impl Session {
     }
 
     /// Checks that the commands of a batch after the first command may change a value now. The
-    /// user, the arity and the key are equal in all commands of a batch, so [`check`](Self::check)
-    /// checks these only for the first command.
+    /// user, the arity and the key are equal for all commands of a batch, so [`check`](Self::check)
+    /// of the first command is sufficient for these three.
     fn check_others(
         &self,
         command: &'static Command,

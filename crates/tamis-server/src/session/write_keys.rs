@@ -73,7 +73,7 @@ fn rename(
     if !keys.exists(from, now) {
         return Err(Reply::error(server::NO_KEY));
     }
-    // If both names are the same, `to` names the key itself, which exists.
+    // If `from` and `to` are equal, the key `to` exists, so `RENAMENX` replies with 0.
     if if_absent && keys.exists(to, now) {
         return Err(Reply::Integer(0));
     }

@@ -169,8 +169,8 @@ impl Called {
         self.buckets.iter().sum()
     }
 
-    /// Returns the difference between these counts and an earlier reading of the counts. A counter
-    /// that was reset between the two readings gives zero.
+    /// Returns the difference between the counts and an earlier reading `before` of the counts. A
+    /// counter that was reset between the two readings gives zero.
     pub fn since(&self, before: &Self) -> Self {
         Self {
             buckets: std::array::from_fn(|i| self.buckets[i].saturating_sub(before.buckets[i])),

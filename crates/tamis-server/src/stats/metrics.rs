@@ -12,8 +12,8 @@ use crate::system::procfs::memory_of_process;
 /// Writes all metrics of the server. Writes the individual metrics of a filter only if `may_see`
 /// returns true for the key of the filter.
 ///
-/// Reads the last measurement of each key. For filters with individual metrics, reads a part of the
-/// bits too: see [`filter_reports`].
+/// Reads the last measurement of each key. For filters with individual metrics, the function also
+/// reads a part of the bits of the filter: see [`filter_reports`].
 pub(crate) fn text(shared: &SharedState, may_see: impl Fn(&[u8]) -> bool) -> String {
     let mut out = Exposition::default();
     of_server(&mut out, shared);
@@ -329,7 +329,7 @@ mod tests {
     fn the_text_follows_the_format() {
         let dir = tempfile::tempdir().unwrap();
         let dir = dir.path().to_owned();
-        // With this limit, the server records every command as slow.
+        // With a slow log limit of 0, the server records every command as slow.
         let config = Config { port: 0, threads: 1, dir, slow_micros: 0, ..Config::default() };
         let server = Server::start(config).unwrap();
         let empty = read(&text(server.shared(), |_| true));

@@ -197,7 +197,7 @@ mod tests {
         assert_eq!(listed.reports[0].forecast, Forecast::Unknown);
         assert_eq!(keys(&reports(&keyspace, 0, 1000)).len(), 0);
         assert_eq!(reports(&keyspace, 1000, 1000).reports.len(), 50);
-        // Measure again after the test has added items to one filter.
+        // Measure all filters again after the test has added items to one filter.
         put(&keyspace, "k00", 100, 90);
         (0..keyspace.shard_count()).for_each(|part| keyspace.measure(part, 31_000));
         let listed = reports(&keyspace, 2, 31_000);

@@ -57,7 +57,7 @@ impl Saves {
         changes.saturating_sub(self.0.lock().changes)
     }
 
-    /// Records, at the start of the server, that the files contain this number of changes.
+    /// Records, at the start of the server, that the data files contain `changes` changes.
     pub fn begin(&self, changes: u64) {
         self.0.lock().changes = changes;
     }

@@ -56,7 +56,7 @@ pub(crate) enum Denied {
 /// length of the key times the length of the pattern.
 const MAX_PATTERN_BYTES: usize = 1024;
 
-/// Returns the category with this name, ignoring case.
+/// Returns the category with the name `name`, ignoring case.
 pub(crate) fn category_named(name: &[u8]) -> Option<Category> {
     Category::ALL.into_iter().find(|it| name.eq_ignore_ascii_case(it.name().as_bytes()))
 }
@@ -100,7 +100,7 @@ impl Permissions {
         self.allowed[index / 64] >> (index % 64) & 1 == 1
     }
 
-    /// Checks whether a command may run with these arguments.
+    /// Checks whether the permissions allow a command with the arguments `argv`.
     pub fn check(&self, command: &'static Command, argv: Argv<'_>) -> Result<(), Denied> {
         if !self.allows_all {
             let permission = Permission::of(command, argv);

@@ -74,8 +74,8 @@ impl User {
         self.is_on && self.accepts_any_password
     }
 
-    /// Tests whether a user exists, is enabled and has this password. The duration of the test does
-    /// not show why a password is refused.
+    /// Tests whether a user exists, is enabled and has the password `password`. The duration of the
+    /// test does not show why a password is refused.
     pub fn accepts_password(user: Option<&User>, password: &[u8]) -> bool {
         let given = PasswordDigest::of(password);
         let known = user.map_or(&[PasswordDigest::NONE][..], |user| &user.passwords);
@@ -83,8 +83,8 @@ impl User {
         user.is_some_and(|user| user.is_on && (user.accepts_any_password || is_known))
     }
 
-    /// Checks whether a command may run with these arguments. Every user may run the commands that
-    /// are allowed before a connection authenticates.
+    /// Checks whether the user may run a command with the arguments `argv`. Every user may run the
+    /// commands that are allowed before a connection authenticates.
     pub fn check(&self, command: &'static Command, argv: Argv<'_>) -> Result<(), Denied> {
         if self.permissions.is_all() || command.has(Flag::NoAuth) {
             return Ok(());
@@ -162,8 +162,8 @@ impl User {
         if self.passwords.len() == before { Err(acl::NO_SUCH_PASSWORD) } else { Ok(()) }
     }
 
-    /// Returns rules that produce this user from a new user. ACL files and `ACL LIST` contain the
-    /// returned rules.
+    /// Returns ACL rules that produce this user from a new user. ACL files and `ACL LIST` contain
+    /// the returned rules.
     pub fn line(&self) -> Vec<u8> {
         let mut parts = vec![b"user".to_vec(), self.name.clone()];
         parts.push(if self.is_on { b"on".to_vec() } else { b"off".to_vec() });

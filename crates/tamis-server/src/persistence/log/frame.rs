@@ -12,7 +12,7 @@
 //! seed. The seed is the position of the frame in the stream of all logs, XOR the secret of the log
 //! (`header.rs`). Because the seed contains the position, a frame that was valid at another
 //! position, such as in a recycled disk block, is invalid. A client does not know the secret, so a
-//! client cannot create bytes that are a valid frame.
+//! client cannot choose bytes that form a valid frame.
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 

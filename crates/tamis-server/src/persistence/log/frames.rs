@@ -10,8 +10,8 @@ const PIECE_BYTES: u64 = 4 << 20;
 /// Reads the frames of a log.
 pub(crate) struct Frames<'l> {
     log: &'l LogFile,
-    /// A window of the file that starts at offset `at`. The first `used` bytes are already
-    /// consumed.
+    /// A window of the file that starts at offset `at`. The caller has already read the first
+    /// `used` bytes.
     bytes: Vec<u8>,
     used: usize,
     at: u64,
@@ -158,8 +158,8 @@ mod tests {
     use crate::persistence::sim_disk::SimDisk;
 
     /// Returns the bytes of two frames, and the offset of the second frame. The first frame
-    /// contains a value that a client chose. In a log with the secret 0, this value would be a
-    /// valid frame.
+    /// contains a value that a client chose. In a log with the secret 0, the value of the first
+    /// frame would be a valid frame.
     fn planted(log: &LogFile) -> (Vec<u8>, usize) {
         let mut bytes = Vec::new();
         frame::append(&mut bytes, log.seed(0), |records| {

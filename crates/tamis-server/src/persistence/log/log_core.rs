@@ -105,8 +105,8 @@ impl LogCore {
         self.with(|state| state.is_closing)
     }
 
-    /// Returns the reason why changes cannot be written now. Returns `None` if changes can be
-    /// written.
+    /// Returns the reason why the log cannot write changes at this time. Returns `None` if the log
+    /// can write changes.
     pub fn failure(&self) -> Option<String> {
         self.with(|state| state.failure().map(str::to_owned))
     }

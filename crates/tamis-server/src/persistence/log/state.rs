@@ -67,7 +67,7 @@ pub(crate) struct LogState {
     /// The position up to which the current file has disk space. `u64::MAX` if the file system
     /// cannot reserve space.
     pub reserved: u64,
-    /// The bytes of all changes that are admitted but not yet appended.
+    /// The number of bytes of all changes that are admitted but not yet appended.
     admitted: HeldMemory,
     /// Counts the jobs that changed the space of the current file or replaced the current file.
     pub space_version: u64,
@@ -83,7 +83,8 @@ pub(crate) struct LogState {
     next_ticket: u64,
     /// The position at which the next file begins, and the number of the next file.
     rotation: Option<(u64, u64)>,
-    /// The reason why the last rotation failed. The next rotation clears this error.
+    /// The reason why the last rotation failed. The next rotation clears the error of the last
+    /// rotation.
     rotation_error: Option<String>,
     /// True while a file job is running.
     is_writing: bool,
@@ -117,7 +118,8 @@ pub(crate) enum Refusal {
     Failed(String),
     /// The caller must reserve disk space up to this position before the change.
     Space(u64),
-    /// There is not enough disk space now, and a job that changes the disk space is running.
+    /// The current file has not enough disk space for the change, and a job that changes the disk
+    /// space is running.
     Busy,
 }
 
@@ -196,8 +198,8 @@ impl LogState {
         self.end += (self.waiting.len() - before) as u64;
     }
 
-    /// Returns the reason why changes cannot be written now. Returns `None` if changes can be
-    /// written.
+    /// Returns the reason why the log cannot write changes at this time. Returns `None` if the log
+    /// can write changes.
     pub fn failure(&self) -> Option<&str> {
         let errors = [&self.sync_error, &self.write_error, &self.gone];
         errors.into_iter().find_map(Option::as_deref)
@@ -275,9 +277,9 @@ impl LogState {
         self.space_version += 1;
     }
 
-    /// Tests whether the log should free the blocks after the end of the file. No admitted change
-    /// may need these blocks, because another program may take the freed blocks before the log can
-    /// reserve the blocks again.
+    /// Tests whether the log should free the blocks after the end of the file. The log frees the
+    /// blocks only if no admitted change may need the blocks, because another program may take the
+    /// freed blocks.
     fn is_trim_due(&self) -> bool {
         self.has_leftover && self.written == self.end && self.admitted.bytes() == 0
     }

@@ -45,7 +45,7 @@ impl World {
         self.saver = Saver::Idle;
         self.disk.erase();
         if random.one_in(3) {
-            // During the start, the process crashes again or an operation fails.
+            // Let the process crash again during the start, or let an operation fail.
             let at = random.below(12);
             if random.one_in(2) {
                 disk.end_at(at);
@@ -73,7 +73,7 @@ impl World {
     }
 
     /// Finds the prefix of the history that produces the recovered keys. Truncates the history to
-    /// this prefix.
+    /// the found prefix.
     fn check(&mut self, least: u64, promised: &BTreeSet<u32>) -> Result<(), String> {
         let counters = COUNTERS.map(|key| counter(&self.keyspace, key));
         let counted = self.keyspace.shared().read(b"filter", 0, |value| value?.counted_items());

@@ -18,16 +18,17 @@ pub(crate) struct Replay<'k> {
     /// For each key, the position up to which the snapshot value contains all changes. The map is
     /// empty after the end of the snapshot.
     applied: HashMap<Vec<u8>, u64>,
-    /// The position at which the snapshot was complete. The snapshot contains no change after this
-    /// position. A change before this position has no effect if its key was removed before the
-    /// snapshot reached the key.
+    /// The position at which the snapshot was complete. The snapshot contains no change after
+    /// `snapshot_end`. A change before `snapshot_end` has no effect if its key was removed before
+    /// the snapshot reached the key.
     pub snapshot_end: u64,
     pending: PendingInserts,
     pub changes: u64,
 }
 
-/// The items of consecutive changes of one key. The replay inserts these items as one batch. If the
-/// filter is larger than the CPU caches, a batch takes two thirds of the time of single inserts.
+/// The items of consecutive changes of one key. The replay inserts the pending items as one batch.
+/// If the filter is larger than the CPU caches, a batch takes two thirds of the time of single
+/// inserts.
 #[derive(Default)]
 struct PendingInserts {
     key: Vec<u8>,

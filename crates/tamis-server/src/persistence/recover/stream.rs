@@ -1,4 +1,5 @@
-//! The stream of changes in the logs after a snapshot. A server that starts reads this stream.
+//! The stream of changes in the logs after a snapshot. A server that starts reads the stream of
+//! changes.
 
 use crate::persistence::error::DurabilityError;
 use crate::persistence::folder::Folder;

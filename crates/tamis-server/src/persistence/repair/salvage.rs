@@ -89,7 +89,7 @@ struct Salvage<'f> {
 }
 
 /// The number of bytes that count as lost if a snapshot is lost from some item to its end. The
-/// length of this lost part is unknown. The number is larger than any known loss, and smaller than
+/// length of the lost part is unknown. The number is larger than any known loss, and smaller than
 /// the number for a missing file.
 const REST_BYTES: u64 = 1 << 60;
 
@@ -97,8 +97,8 @@ const REST_BYTES: u64 = 1 << 60;
 /// server reaches a position above this limit.
 const MAX_POSITION: u64 = 1 << 62;
 
-/// The maximum number of lines in `lost`. Above this number, changes that cannot be applied are
-/// counted without a line.
+/// The maximum number of lines in `lost`. Above this number of lines, changes that cannot be
+/// applied are counted without a line.
 const NAMED_CHANGES: usize = 100;
 
 impl Salvage<'_> {

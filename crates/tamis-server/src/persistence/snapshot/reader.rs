@@ -354,7 +354,7 @@ mod tests {
         assert_next(&mut reader, b"key0");
         let second = reader.at;
         assert!(second > 512 << 10);
-        // Damage the lengths of the keys, so that no length leads to an item.
+        // Damage the lengths of the keys, so that no length leads to the next item.
         for at in [first, second] {
             disk.flip(&path, at + 1);
             disk.flip(&path, at + 25);

@@ -63,8 +63,8 @@ impl<'w> RestoreOptions<'w> {
                     options.is_absolute = true;
                     rest
                 }
-                // The server does not record the last access to a key, so these options have no
-                // effect.
+                // The server does not record the last access to a key, so the options `IDLETIME`
+                // and `FREQ` have no effect.
                 (b"IDLETIME" | b"FREQ", [number, rest @ ..]) if parse_integer(number).is_some() => {
                     rest
                 }
@@ -155,7 +155,7 @@ pub(crate) fn decode_payload(
 /// The reason why the data of a command was not decoded.
 #[derive(Debug)]
 pub(crate) enum NotDecoded {
-    /// The server has no memory for the value now.
+    /// The server has not enough memory for the value.
     Memory,
     /// The data is invalid or not allowed.
     Refused(Reply),

@@ -28,7 +28,8 @@ pub(crate) enum Readiness {
     Failed(String),
 }
 
-/// The maximum time that bytes wait for a sync before writers wait too, in milliseconds.
+/// The maximum time that written bytes wait for a sync, in milliseconds. After this time, the
+/// replies to changes wait for the sync.
 const MAX_UNSYNCED_MILLIS: u64 = SYNC_EVERY_MILLIS + 2000;
 
 impl LogState {
@@ -77,7 +78,7 @@ impl LogState {
         }
     }
 
-    /// Tests whether bytes have waited too long for a sync.
+    /// Tests whether written bytes have waited for a sync longer than the maximum time.
     fn is_sync_late(&self, now_millis: u64) -> bool {
         let mut since = self.unsynced_since.iter().chain(&self.uncovered_since);
         self.sync == FsyncPolicy::EverySecond

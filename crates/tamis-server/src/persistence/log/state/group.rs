@@ -22,7 +22,7 @@ mod tests {
     use super::*;
     use crate::persistence::log::state::{FsyncPolicy, LogState, Refusal};
 
-    /// Admits an image in the same way as the log.
+    /// Admits an image in the same way as the log (`LogCore`) does.
     fn admit_image(state: &mut LogState, bytes: u64) -> Result<Option<Hold>, Refusal> {
         let missing = state.admit(state.missing_image_bytes(bytes))?;
         Ok(state.image_admitted(bytes, missing))
