@@ -47,7 +47,7 @@ pub struct Config {
     pub http_port: HttpPort,
     /// `http-bind`: the address of the console.
     pub http_bind: IpAddr,
-    /// `requirepass`: the password; empty for no password.
+    /// `requirepass`: the password of the default user. An empty text means no password.
     pub password: String,
     /// `protected-mode`: if true, the server does not start when it would listen on a network
     /// address without a password.
@@ -55,7 +55,7 @@ pub struct Config {
     /// `io-threads`: the number of threads that serve clients. The value 0 means one thread per CPU
     /// core.
     pub threads: usize,
-    /// `maxclients`: the maximum number of connections.
+    /// `maxclients`: the maximum number of client connections.
     pub max_clients: usize,
     /// `client-output-buffer-limit`: the maximum bytes of unread replies per client.
     pub output_limit: OutputLimit,

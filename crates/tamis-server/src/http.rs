@@ -351,7 +351,7 @@ mod tests {
     fn health_is_answered_while_another_response_is_prepared() {
         let server = test_server::start();
         with_port(&server, async |port| {
-            // `/metrics` waits for the lock of the keyspace.
+            // While the test holds the lock of the keyspace, the response to `/metrics` waits.
             let alone = server.shared().keyspace.exclusive();
             let mut metrics = port.ask("/metrics").await;
             while port.console.turn.available_permits() == 1 {
@@ -373,7 +373,7 @@ mod tests {
         shared.keyspace.shared().put(b"filter", 0, filter, None);
         let listener = open("127.0.0.1:0".parse().unwrap()).unwrap();
         let address = listener.local_addr().unwrap();
-        // The first run of the sampler waits for the lock of the keyspace.
+        // While the test holds the lock of the keyspace, the first round of the sampler waits.
         let alone = shared.keyspace.exclusive();
         let serving = std::thread::spawn({
             let shared = shared.clone();

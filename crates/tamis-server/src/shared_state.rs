@@ -38,12 +38,13 @@ pub(crate) struct SharedState {
     pub copies: Semaphore,
     /// Counts the memory that belongs to no key.
     pub held: HeldMemory,
-    /// The files that keep data across restarts. `None` if the append-only log is off.
+    /// The files that keep data across restarts. The value is `None` if the append-only log is off.
     pub durable: Option<Durable>,
     config: RwLock<Arc<Config>>,
     /// A copy of the option `maxmemory`, which many commands read.
     max_memory_bytes: AtomicU64,
-    /// The TLS configuration for new connections. `None` if the server does not use TLS.
+    /// The TLS configuration for new connections. The value is `None` if the server does not use
+    /// TLS.
     pub tls: Option<RwLock<Arc<ServerConfig>>>,
     pub port: u16,
     pub threads: usize,
@@ -282,12 +283,12 @@ impl SharedState {
         log.map(|log| log.admit(bytes)).transpose().map_err(|why| server::no_log(&why))
     }
 
-    /// Tests whether the log can record an image of at most `bytes` bytes, before the command is
-    /// applied. The caller has exclusive access to the keys. Returns a reservation of disk space.
-    /// The caller keeps the reservation until the image is logged.
+    /// Tests whether the log can record an image (a serialized value) of at most `bytes` bytes,
+    /// before the command is applied. The caller has exclusive access to the keys. Returns a
+    /// reservation of disk space. The caller keeps the reservation until the image is logged.
     ///
     /// Returns `None` if there is no log, or if a transaction runs: a transaction reserves the
-    /// space for all its images until its end.
+    /// space for all its serialized values until its end.
     ///
     /// # Errors
     ///

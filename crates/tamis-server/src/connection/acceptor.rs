@@ -35,7 +35,7 @@ pub(crate) struct Arrival {
 }
 
 impl Arrival {
-    /// Converts a client that connected while the server loaded its data into an arrival.
+    /// Creates the arrival of a client that connected while the server loaded its data.
     pub fn early(early: EarlyClient, clients: &Clients) -> Self {
         _ = early.stream.set_nodelay(true);
         Self { stream: early.stream, tls: None, pending: clients.add_pending(), input: early.input }

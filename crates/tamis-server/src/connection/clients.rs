@@ -72,7 +72,7 @@ pub(crate) struct Client {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ClientProperties {
     pub name: String,
-    /// The user of the connection. `None` until the connection has authenticated.
+    /// The user of the connection. The value is `None` until the connection has authenticated.
     pub user: Option<Vec<u8>>,
     pub library: String,
     pub library_version: String,

@@ -38,7 +38,7 @@ pub(super) fn shutdown(session: &mut Session) -> Reply {
     Reply::ok()
 }
 
-/// `LASTSAVE`
+/// Runs `LASTSAVE`.
 pub(super) fn last_save(session: &Session) -> Reply {
     let Some(durable) = &session.server.durable else { return Reply::error(server::NOTHING_SAVED) };
     Reply::Integer((durable.last_save_millis.load(Ordering::Relaxed) / 1000) as i64)

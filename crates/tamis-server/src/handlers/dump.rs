@@ -117,7 +117,7 @@ pub(crate) fn restore_decoded(
         if image_bytes.saturating_add(group_bytes as u64) > MAX_IMAGE_BYTES {
             return Err(Reply::error(server::LARGE_MULTI));
         }
-        // The image stays in memory until the transaction ends.
+        // In a transaction, the serialized value stays in memory until the transaction ends.
         memory_bytes += if is_counted { 0 } else { image_bytes };
     }
     if memory_bytes > server.memory_left() {

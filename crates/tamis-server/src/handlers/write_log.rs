@@ -27,7 +27,7 @@ pub(crate) fn log(
         (WriteKeys::Delete, _) => {
             server.log_together(argv[1..].iter().map(|key| vec![&b"DEL"[..], key]), &env);
         }
-        // Log the image of the value and not the payload: a later version of the server may decode
+        // Log the serialized value and not the payload: a later version of the server may decode
         // the payload differently.
         (WriteKeys::Restore, _) => log_image(durable, argv[1], None, &env, keys),
         (WriteKeys::SetEach, _) => server.log_together(sets(argv).map(Vec::from), &env),
@@ -77,14 +77,14 @@ fn log_image(
 /// a rename during a snapshot, the log gets the whole value.
 pub(crate) const MAX_IMAGE_BYTES: u64 = 1 << 30;
 
-/// Returns a reservation of disk space for the images that a command writes to the log. The caller
-/// keeps the reservation until the images are logged. Returns `None` if the command logs no image,
-/// or if a transaction keeps the reservation.
+/// Returns a reservation of disk space for the images (serialized values) that a command writes to
+/// the log. The caller keeps the reservation until the images are logged. Returns `None` if the
+/// command logs no serialized value, or if a transaction keeps the reservation.
 ///
 /// # Errors
 ///
 /// Returns the error reply if the command must wait until the running snapshot is complete, or if
-/// the log has no space for the images.
+/// the log has no space for the serialized values.
 pub(crate) fn admit(
     server: &SharedState,
     handler: WriteKeys,
@@ -106,13 +106,14 @@ pub(crate) fn admit(
     server.admit_image(space_bytes(bytes)).map_err(Reply::error)
 }
 
-/// Returns the disk space for the images of a command, in bytes. The argument is the result of
-/// [`image_bytes`].
+/// Returns the disk space for the serialized values that a command logs, in bytes. The argument is
+/// the result of [`image_bytes`].
 pub(crate) fn space_bytes(image_bytes: u64) -> u64 {
     if image_bytes == 0 { 0 } else { image_bytes.saturating_add(IMAGE_HEAD_BYTES) }
 }
 
-/// An upper bound of the bytes that an image has in addition to the memory of its value.
+/// An upper bound of the bytes that a serialized value takes in addition to the memory of the
+/// value.
 const IMAGE_HEAD_BYTES: u64 = 4096;
 
 /// Estimates the number of value bytes that a command writes to the log while a snapshot is being

@@ -28,7 +28,7 @@ const DEFAULT_FILTERS: usize = 100;
 /// the server builds the response.
 const MAX_FILTERS: usize = 1000;
 
-/// `/api/overview.json`
+/// Returns the data for `/api/overview.json`.
 pub(super) fn overview(console: &Console) -> Json {
     let shared = &console.shared;
     let (config, now) = (shared.config(), now_millis());
@@ -62,7 +62,8 @@ pub(super) fn overview(console: &Console) -> Json {
     })
 }
 
-/// `/api/history.json?step=…`: returns commands, errors, slow commands and latency over time.
+/// Returns the data for `/api/history.json?step=…`: commands, errors, slow commands and latency
+/// over time.
 pub(super) fn history(console: &Console, query: &str) -> Result<Json, HttpError> {
     let step = match parameter(query, "step").as_deref() {
         None | Some(b"second") => SampleInterval::Second,
@@ -72,7 +73,7 @@ pub(super) fn history(console: &Console, query: &str) -> Result<Json, HttpError>
     Ok(console.history.to_json(step))
 }
 
-/// `/api/filters.json?sort=…&order=…&offset=…&limit=…&match=…`
+/// Returns the data for `/api/filters.json?sort=…&order=…&offset=…&limit=…&match=…`.
 pub(super) fn filters(console: &Console, user: &User, query: &str) -> Result<Json, HttpError> {
     let pattern = parameter(query, "match").unwrap_or(Cow::Borrowed(b"*"));
     if pattern.len() > MAX_PATTERN_BYTES {
@@ -112,7 +113,7 @@ fn page(query: &str) -> Result<PageRequest, HttpError> {
     })
 }
 
-/// `/api/filter.json?key=…`
+/// Returns the data for `/api/filter.json?key=…`.
 pub(super) fn filter(console: &Console, user: &User, query: &str) -> Result<Json, HttpError> {
     let key =
         parameter(query, "key").ok_or_else(|| bad("say which key: ?key=, percent-encoded"))?;
@@ -131,8 +132,8 @@ pub(super) fn filter(console: &Console, user: &User, query: &str) -> Result<Json
     Ok(body)
 }
 
-/// `/api/plan.json?items=…&rate=…`, or any two of `items`, `rate` and `memory`: returns the reply
-/// of `TM.PLAN`, with curves.
+/// Returns the data for `/api/plan.json?items=…&rate=…`, or any two of `items`, `rate` and
+/// `memory`: the reply of `TM.PLAN`, with curves.
 pub(super) fn plan(shared: &SharedState, query: &str) -> Result<Json, HttpError> {
     let mut argv = vec![Cow::Borrowed(&b"TM.PLAN"[..])];
     for name in ["items", "rate", "memory"] {

@@ -1,5 +1,5 @@
-//! Sorts all filters by any column of the overview. The sort uses the measurements of the sampler's
-//! last round.
+//! Sorts all filters by any column of the overview. The sort uses the last measurements of the
+//! sampler, which visits all filters in turn.
 //!
 //! A row takes about 80 bytes and the bytes of its key. There are at most [`MAX_ROWS`] rows.
 //! Because the number of rows is limited, the server sorts any page in memory without a lock of the
@@ -20,13 +20,13 @@ pub(super) struct FilterRow {
     pub key: Box<[u8]>,
     kind: &'static str,
     items: f64,
-    /// The number of items divided by the capacity of the filter. 0 if the filter accepts any
-    /// number of items.
+    /// The number of items divided by the capacity of the filter. The value is 0 if the filter
+    /// accepts any number of items.
     fill: f32,
     /// The current false positive rate divided by the planned rate.
     rate: f32,
-    /// The number of days until the filter is full or exceeds its planned rate. Infinite if the
-    /// time is unknown or if the filter never reaches a limit.
+    /// The number of days until the filter is full or exceeds its planned rate. The value is
+    /// infinite if the time is unknown or if the filter never reaches a limit.
     days: f32,
     bytes: u64,
     is_bad: bool,

@@ -5,8 +5,8 @@
 //! pauses, the sampler takes at most a twentieth of one core for any number of filters. While the
 //! sampler measures a filter, the sampler holds the lock of this filter only.
 //!
-//! The result of a round is one row for each filter, and samples of the worst filters over time.
-//! The page sorts the filters by the rows of the last round.
+//! The result of a round over all filters is one row for each filter, and samples of the worst
+//! filters over time. The page sorts the filters by the rows of the last round.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -48,8 +48,8 @@ pub(super) struct Totals {
     pub full: u64,
     /// The number of filters that have a row in the result of the round.
     pub sortable: u64,
-    /// The times at which the round began and ended, in milliseconds since 1970. Both times are 0
-    /// before the first round.
+    /// The times at which the sampler's round began and ended, in milliseconds since 1970. Both
+    /// times are 0 before the first round of the sampler.
     pub began_millis: u64,
     pub millis: u64,
 }
@@ -67,14 +67,14 @@ const WATCHED_MILLIS: u64 = 60_000;
 /// The maximum number of samples per filter.
 const MAX_SAMPLES: usize = 240;
 
-/// The time between the starts of two rounds: the first value with an open console, the second
-/// value without an open console.
+/// The time between the starts of two rounds of the sampler: the first value with an open console,
+/// the second value without an open console.
 const PERIODS: [Duration; 2] = [Duration::from_secs(2), Duration::from_secs(30)];
 
 /// The time for which the console counts as open after a request.
 const OPEN_TIME: Duration = Duration::from_secs(15);
 
-/// The time between two pauses of a round.
+/// The time between two pauses of the sampler.
 const STEP: Duration = Duration::from_millis(2);
 
 /// The duration of a pause, as a multiple of the duration of the step before the pause.
@@ -131,8 +131,8 @@ impl Sampler {
                 full += u64::from(report.info.is_full());
                 rows.push(FilterRow::of(&report));
             }
-            // A round over very many filters takes long. If the page has shown fewer than
-            // `MAX_SAMPLED` filters until now, publish the worst filters early.
+            // A round of the sampler over very many filters takes long. If the page has shown fewer
+            // than `MAX_SAMPLED` filters until now, publish the worst filters early.
             if rows.len() == MAX_SAMPLED && self.last_round.lock().0.len() < MAX_SAMPLED {
                 self.publish(rows.clone(), totals(over, full));
             }
@@ -145,7 +145,7 @@ impl Sampler {
         self.publish(rows, totals(over, full));
     }
 
-    /// Publishes the current results of a round to the page.
+    /// Publishes the current results of the sampler's round to the page.
     fn publish(&self, rows: Vec<FilterRow>, totals: Totals) {
         let totals = Totals { sortable: rows.len() as u64, millis: now_millis(), ..totals };
         *self.last_round.lock() = (Arc::new(rows), totals);
@@ -166,8 +166,8 @@ impl Sampler {
     }
 
     /// Returns three results: the filters of a page, the number of filters whose keys `is_match`
-    /// accepts, and the totals. The call measures the filters of the page. The order, the number
-    /// and the totals come from the last round.
+    /// accepts, and the totals. The call measures the filters of the page. The order of the
+    /// filters, the number of matching keys and the totals come from the last round.
     pub fn page(
         &self,
         shared: &SharedState,
@@ -213,7 +213,7 @@ impl Sampler {
     }
 }
 
-/// Measures the duration of the current step of a round.
+/// Measures the duration of the current step of the sampler.
 struct RoundPacing(Instant);
 
 impl RoundPacing {
@@ -227,7 +227,7 @@ impl RoundPacing {
     }
 }
 
-/// The number of points of a curve.
+/// The number of points of the rate curve of a filter.
 pub(super) const CURVE_POINTS: u64 = 61;
 
 /// The samples of a filter, oldest first. The samples cover the whole time since the first sample.

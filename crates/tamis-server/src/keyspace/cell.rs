@@ -57,7 +57,7 @@ impl Cell {
 
     /// Measures the filter. Returns the number of bytes that the measurement allocated.
     pub fn measure(&self, now_millis: u64) -> i64 {
-        // If another thread has locked the key, the next round measures the key.
+        // If another thread has locked the key, the next pass over all keys measures the key.
         let Some(state) = self.state.try_read() else { return 0 };
         if state.is_removed() {
             return 0;

@@ -29,7 +29,8 @@ pub(super) struct BackgroundFreeing(Arc<FreeingQueue>);
 
 #[derive(Debug, Default)]
 struct FreeingQueue {
-    /// The keys that the running thread must still free. `None` if no thread is running.
+    /// The keys that the running thread must still free. The value is `None` if no thread is
+    /// running.
     waiting: Mutex<Option<Vec<RemovedKeys>>>,
     /// The memory of removed keys that is not yet freed, in bytes.
     bytes: AtomicU64,

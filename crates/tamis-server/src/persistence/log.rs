@@ -66,13 +66,14 @@ impl Log {
     }
 
     /// Opens a group. All records that are appended before the end of the group become one atomic
-    /// change. The caller has exclusive access to the keys. The group has disk space for images of
-    /// `image_bytes` bytes in total. The caller keeps a reservation of disk space for all records
-    /// that are not images.
+    /// change. The caller has exclusive access to the keys. The group has disk space for serialized
+    /// values (images) of `image_bytes` bytes in total. The caller keeps a reservation of disk
+    /// space for all records other than images.
     ///
     /// # Errors
     ///
-    /// Returns the reason why the images cannot be logged. On an error, no group is open.
+    /// Returns the reason why the log has no space for the serialized values. On an error, no group
+    /// is open.
     pub fn begin_group(&self, image_bytes: u64) -> Result<LogGroup<'_>, String> {
         let images = self.core.admit(image_bytes)?;
         self.core.with(|state| state.begin_group(Some(images)));

@@ -5,7 +5,7 @@
 //! real code. The test models only the threads. Each step is the work of one thread between two
 //! points at which another thread may run.
 //!
-//! After each crash, the oracle compares the recovered keys with the history of the log:
+//! After each crash, the test compares the recovered keys with the history of the log:
 //!
 //! * The recovered state is the state after a prefix of the history (the first changes up to some
 //!   change). Each change of the prefix is applied exactly once, and each transaction is applied
@@ -43,15 +43,15 @@ use saver::Saver;
 /// The next operation of a client.
 #[derive(Clone, Copy, Debug)]
 enum Op {
-    /// `BF.MADD filter item item`
+    /// The client runs `BF.MADD filter item item`.
     Insert([u32; 2]),
-    /// `INCR key`
+    /// The client runs `INCR key`.
     Increment(&'static str),
-    /// `DEL key`
+    /// The client runs `DEL key`.
     Remove(&'static str),
-    /// `MULTI`, `INCR one`, `INCR other`, `EXEC`
+    /// The client runs `MULTI`, `INCR one`, `INCR other`, `EXEC`.
     Transaction,
-    /// `MULTI`, `FLUSHALL`, `BF.RESERVE filter …`, `EXEC`
+    /// The client runs `MULTI`, `FLUSHALL`, `BF.RESERVE filter …`, `EXEC`.
     Flush,
 }
 
@@ -61,7 +61,7 @@ enum Caller {
     Idle,
     /// The change of the client has a reservation of disk space.
     Admitted(Op),
-    /// The client has a ticket for an insert.
+    /// The client has begun an insert and holds the ticket of the insert.
     Begun {
         ticket: u64,
         items: [u32; 2],
@@ -73,7 +73,8 @@ enum Caller {
         hashes: Vec<u64>,
         new: Vec<u32>,
     },
-    /// The client is inside a transaction. `left` is the number of remaining changes.
+    /// The client is inside a transaction. `left` is the number of remaining changes of the
+    /// transaction.
     InTransaction {
         left: usize,
     },

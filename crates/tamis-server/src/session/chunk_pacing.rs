@@ -24,10 +24,10 @@ pub(crate) fn most_items(command: &Command) -> usize {
 /// The number of items of a long command that run in one chunk. A connection keeps the chunk size
 /// from one command to the next.
 ///
-/// The number starts at one item. After each quick chunk, the number is multiplied by four. If an
-/// item is the first item in a page of memory, the system must clear the page. Clearing a page
-/// takes as long as ten thousand lookups. In a large empty filter, nearly every item is the first
-/// item in its page of memory.
+/// The chunk size starts at one item. After each quick chunk, the chunk size is multiplied by four.
+/// If an item is the first item in a page of memory, the system must clear the page. Clearing a
+/// page takes as long as ten thousand lookups. In a large empty filter, nearly every item is the
+/// first item in its page of memory.
 pub(crate) struct ChunkPacing {
     pub items: usize,
 }

@@ -83,7 +83,7 @@ struct LongReply {
     written: usize,
 }
 
-/// The next action after a chunk.
+/// The next action after a chunk of a command has run.
 #[derive(Debug, PartialEq, Eq)]
 enum Next {
     Chunk,

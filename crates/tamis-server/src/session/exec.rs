@@ -98,8 +98,8 @@ async fn lock_and_run(
     // up.
     let _admitted = check_changes(session, &prepared)?;
     let group = begin_log_group(&server, &prepared, &decoded, env, &alone)?;
-    // The drop order matters: the group is dropped before the images, and the images before the
-    // lock of the keys.
+    // The drop order matters: the log group is dropped before its serialized values (`images`), and
+    // `images` before the lock of the keys.
     let (mut images, _group) = group.unzip();
     run_queued(session, &prepared, (&allowed, decoded), &mut images, env, &alone, out);
     Ok(())

@@ -25,9 +25,10 @@ pub(crate) struct KeyCalls<'c, 'w> {
 }
 
 impl Session {
-    /// Runs calls of a command. `batch` holds the items of the calls if the command has items. If
-    /// the command changes the key, waits until no read lease of the key exists before the calls
-    /// run. Passes the reply to each call to `take`. Returns the time at which the calls ran.
+    /// Runs one or more calls of a command on one key. `batch` holds the items of the calls if the
+    /// command has items. If the command changes the key, waits until no read lease of the key
+    /// exists before the calls run. Passes the reply to each call to `take`. Returns the time at
+    /// which the calls ran.
     pub async fn run_on_key(
         &self,
         calls: KeyCalls<'_, '_>,
@@ -117,8 +118,8 @@ impl Session {
         let mut has_run = false;
         let log = self.server.durable.as_ref().map(|durable| &durable.log);
         let run = |value: Option<&Value>| {
-            // The command sets bits before the log contains the insert. The ticket delays all
-            // replies that may depend on the set bits until the insert is logged.
+            // The command sets bits before the log contains the insert. The ticket of the insert
+            // delays all replies that may depend on the set bits until the insert is logged.
             let _inserting = log.filter(|_| items.inserts).map(Log::begin_insert);
             let Some(answers) = batch.run(items, value, now_millis) else { return false };
             has_run = true;

@@ -41,15 +41,17 @@ struct MonitorLines {
     bytes: Vec<u8>,
     /// The memory of the lines, which is counted for all clients together and for this client.
     memory: [Hold; 2],
-    /// True if the lines exceeded the limit and the feed dropped lines.
+    /// True if the unsent lines exceeded the limit, so that the feed dropped lines.
     is_over: bool,
 }
 
-/// The maximum bytes of lines in a feed if the replies of clients have no limit.
+/// The maximum bytes of lines that wait for a monitoring client, if the replies of clients have no
+/// limit.
 const MAX_FEED_BYTES: u64 = 256 << 20;
 
 impl Feed {
-    /// Removes and returns the lines. Returns `None` if the feed has dropped lines.
+    /// Removes and returns the lines. Returns `None` if lines were dropped because the client reads
+    /// too slowly.
     pub fn take(&self) -> Option<Vec<u8>> {
         let mut lines = self.lines.lock();
         if lines.is_over {
@@ -124,8 +126,8 @@ impl Monitors {
     }
 
     /// Sends consecutive calls of one command to all monitors, except calls of admin commands, as
-    /// Redis does. A feed keeps at most `hard_bytes` bytes. If `hard_bytes` is 0, the default limit
-    /// applies.
+    /// Redis does. At most `hard_bytes` bytes of lines wait for each monitor. If `hard_bytes` is 0,
+    /// the default limit applies.
     pub fn show(
         &self,
         client: &Client,

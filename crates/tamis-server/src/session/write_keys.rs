@@ -47,7 +47,7 @@ pub(crate) fn write(
     }
 }
 
-/// `FLUSHALL [ASYNC | SYNC]`
+/// Runs `FLUSHALL [ASYNC | SYNC]`.
 fn flush(argv: Argv<'_>, keys: &ExclusiveAccess<'_>) -> WriteResult {
     let in_background = match argv {
         [_] => true,
@@ -62,7 +62,7 @@ fn flush(argv: Argv<'_>, keys: &ExclusiveAccess<'_>) -> WriteResult {
     Ok(Reply::ok())
 }
 
-/// `RENAME key newkey`, or `RENAMENX key newkey` with `if_absent`
+/// Runs `RENAME key newkey`, or `RENAMENX key newkey` if `if_absent` is true.
 fn rename(
     argv: Argv<'_>,
     env: &Env<'_>,

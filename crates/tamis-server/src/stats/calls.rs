@@ -5,7 +5,8 @@
 //! ```
 //!
 //! A batch of consecutive commands costs two atomic additions. Unless several threads share a
-//! stripe, no two threads write the same cache line. A reader sums the stripes of all threads.
+//! stripe, no two threads write the same cache line. A reader sums the stripes (the counters of
+//! each thread).
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -20,8 +21,8 @@ pub(crate) struct Calls {
 
 type Stripe = Box<[CommandCounts]>;
 
-/// The counts of one command in one stripe. The struct is aligned to cache lines, so that two
-/// stripes never share a cache line.
+/// The counts of one command in one stripe (the counters of one thread). The struct is aligned to
+/// cache lines, so that two stripes never share a cache line.
 #[derive(Debug, Default)]
 #[repr(align(64))]
 struct CommandCounts {
@@ -32,7 +33,7 @@ struct CommandCounts {
     rejected: AtomicU64,
 }
 
-/// The counts of a command, summed over all stripes.
+/// The counts of a command, summed over the counters of all threads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Called {
     /// The number of calls in each bucket. A call is in the first bucket whose [bound](bound_nanos)
@@ -51,8 +52,8 @@ pub(crate) struct Called {
 /// other buckets.
 const BUCKETS: usize = 32;
 
-/// The maximum number of stripes. If the server has more threads than stripes, several threads
-/// share a stripe.
+/// The maximum number of stripes (counters for one thread). If the server has more threads than
+/// stripes, several threads share a stripe.
 const MAX_STRIPES: usize = 16;
 
 /// Returns the longest duration of a bucket in nanoseconds. The duration is a power of two in units

@@ -15,7 +15,7 @@ pub(crate) struct FilterReport {
     /// The time of the measurement, in milliseconds since 1970.
     pub measured_millis: u64,
     pub info: FilterInfo,
-    /// The recent growth in items per second. `None` if the growth is unknown.
+    /// The recent growth in items per second. The value is `None` if the growth is unknown.
     pub items_per_second: Option<f64>,
     pub forecast: Forecast,
 }

@@ -9,7 +9,7 @@ use crate::pattern::matches;
 /// for keys.
 #[derive(Clone, Debug)]
 pub(crate) struct Permissions {
-    /// One bit per [`Permission`].
+    /// One bit for each [`Permission`]: 1 if the rules allow the command.
     allowed: Vec<u64>,
     /// True if all commands are allowed and no later rule has removed a command.
     allows_all: bool,

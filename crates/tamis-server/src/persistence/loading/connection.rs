@@ -40,7 +40,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// The maximum time for clients to read their last replies after the load.
 pub(super) const GRACE: Duration = Duration::from_millis(200);
 
-/// The state that all early connections share.
+/// The state that all connections share while the data is loaded.
 pub(super) struct LoadingState {
     pub may_ask_info: bool,
     pub max_clients: usize,

@@ -1,5 +1,5 @@
-//! The HTTP port while the data is loaded. `/metrics` returns one number. Every path except
-//! `/metrics` returns the error that the server is loading its data.
+//! The HTTP port while the data is loaded. During the load, `/metrics` returns one number. Every
+//! path except `/metrics` returns the error that the server is loading its data.
 
 use std::convert::Infallible;
 use std::rc::Rc;

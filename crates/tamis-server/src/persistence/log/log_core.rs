@@ -149,10 +149,10 @@ impl LogCore {
         }
     }
 
-    /// Admits an image of at most `bytes` bytes. The caller has exclusive access to the keys, so an
-    /// open group belongs to the caller. If a group is open, the group keeps the disk space until
-    /// the group ends, and the result is `None`. Without a group, the caller keeps the returned
-    /// `Hold` until the image is appended.
+    /// Reserves disk space for an image (a serialized value) of at most `bytes` bytes. The caller
+    /// has exclusive access to the keys, so an open group belongs to the caller. If a group is
+    /// open, the group keeps the disk space until the group ends, and the result is `None`. Without
+    /// a group, the caller keeps the returned `Hold` until the image is appended to the log.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! One file of the log: its header, and the last position that is known to be durable.
+//! One file of the log: its header, and the last position that the log has recorded as durable.
 //!
 //! ```text
 //! | header (`header.rs`) | synced: u64 | check: u32 | synced: u64 | check: u32 | frames
@@ -42,8 +42,8 @@ pub(crate) struct LogFile {
     pub number: u64,
     /// The position of the first frame.
     pub began: u64,
-    /// The secret in the seed of the frame checks. 0 if the damaged header does not contain the
-    /// secret.
+    /// The secret in the seed of the frame checks. The value is 0 if the damaged header does not
+    /// contain the secret.
     pub secret: u64,
     pub path: PathBuf,
     pub file: Arc<dyn DiskFile>,

@@ -8,9 +8,9 @@
 //!
 //! All logs together are one stream of bytes. A position is an offset in this stream. The log
 //! appends frames at the position `end`. A file job writes the frames, and a sync job makes the
-//! frames durable. At most one job of each type runs at a time. The driver (`log.rs`) requests
-//! jobs, runs the jobs, and reports their results. The model test (`model.rs`) requests, runs and
-//! reports the jobs in every order.
+//! frames durable. At most one job of each type runs at a time. The code that drives the state
+//! machine (`log.rs`) requests jobs, runs the jobs, and reports their results. The model test
+//! (`model.rs`) requests, runs and reports the jobs in every order.
 //!
 //! **Rotation.** A rotation selects a position from which the stream continues in a new file. A
 //! file job writes the bytes before this position, and the next file job switches files. Bytes
@@ -64,8 +64,8 @@ pub(crate) struct LogState {
     /// The position after the last frame.
     pub end: u64,
     written: u64,
-    /// The position up to which the current file has disk space. `u64::MAX` if the file system
-    /// cannot reserve space.
+    /// The position up to which the current file has disk space. The value is `u64::MAX` if the
+    /// file system cannot reserve space.
     pub reserved: u64,
     /// The number of bytes of all changes that are admitted but not yet appended.
     admitted: HeldMemory,
@@ -78,7 +78,8 @@ pub(crate) struct LogState {
     /// The position up to which the stream is durable.
     pub synced: u64,
     group: Option<Group>,
-    /// The tickets of inserts that may have set bits but have not yet appended their frame.
+    /// The numbers (tickets) of inserts that may have set bits but have not yet appended their
+    /// frame.
     tickets: BTreeSet<u64>,
     next_ticket: u64,
     /// The position at which the next file begins, and the number of the next file.
@@ -114,7 +115,8 @@ pub(crate) struct LogState {
 /// The reason why a change cannot be logged now.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
-    /// Changes to the log cannot be written. The text is the reason for the failure.
+    /// Changes to the log cannot be written. The text contains the reason why the log cannot be
+    /// written.
     Failed(String),
     /// The caller must reserve disk space up to this position before the change.
     Space(u64),
@@ -150,7 +152,7 @@ impl LogState {
     /// Admits a change of at most `bytes` bytes. The disk space is reserved until the caller drops
     /// the returned `Hold`. The caller drops the `Hold` after the change is appended to the log.
     /// The caller admits a transaction before the group of the transaction begins, except for the
-    /// images ([`image_admitted`](Self::image_admitted)).
+    /// serialized values ([`image_admitted`](Self::image_admitted)).
     ///
     /// # Errors
     ///
@@ -403,7 +405,8 @@ const KEEP_BYTES: usize = 1 << 20;
 
 impl LogState {
     /// Opens a group. All records that are appended before the end of the group become one atomic
-    /// change. `images` is the disk space for the images that the commands of the group will log.
+    /// change. `images` is the disk space for the serialized values that the commands of the group
+    /// will log.
     pub fn begin_group(&mut self, images: Option<Hold>) {
         debug_assert!(self.group.is_none(), "a transaction is alone");
         let space = images.unwrap_or_else(|| self.admitted.hold(0));
@@ -416,14 +419,16 @@ impl LogState {
         self.group.as_ref().map(|group| group.records.len())
     }
 
-    /// Returns the number of bytes of an image that must still be [admitted](Self::admit). The open
-    /// group may have disk space for the other bytes of the image.
+    /// Returns the number of bytes of an image (a serialized value) that must still be
+    /// [admitted](Self::admit). The open group may have disk space for the other bytes of the
+    /// image.
     pub fn missing_image_bytes(&self, image_bytes: u64) -> u64 {
         image_bytes.saturating_sub(self.group.as_ref().map_or(0, |group| group.unused_bytes))
     }
 
-    /// Reports that the missing bytes of an image were admitted. An open group keeps the disk space
-    /// of the image until the group ends. Without a group, the caller keeps the returned `Hold`.
+    /// Reports that the missing bytes of an image (a serialized value) were admitted. An open group
+    /// keeps the disk space of the serialized value until the group ends. Without a group, the
+    /// caller keeps the returned `Hold`.
     pub fn image_admitted(&mut self, image_bytes: u64, missing: Hold) -> Option<Hold> {
         let Some(group) = &mut self.group else { return Some(missing) };
         group.unused_bytes = group.unused_bytes.saturating_sub(image_bytes);
@@ -432,7 +437,7 @@ impl LogState {
     }
 
     /// Ends the group. If the group contains records, appends the frame of the records. After the
-    /// append, releases the disk space of the images.
+    /// append, releases the disk space of the serialized values.
     pub fn end_group(&mut self) {
         let Some(Group { records, space, .. }) = self.group.take() else { return };
         if !records.is_empty() {

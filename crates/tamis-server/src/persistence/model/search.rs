@@ -1,5 +1,5 @@
 //! The searches of the model test. One search runs random worlds (processes on a simulated disk)
-//! from a seed. A second search runs every order of steps of small worlds.
+//! from a seed. A second search runs every order of steps of small worlds (few clients and steps).
 
 use crate::persistence::log::state::FsyncPolicy;
 use crate::persistence::model::{Caller, Op, Step, World};
@@ -72,8 +72,7 @@ fn thread(step: Step) -> usize {
 }
 
 /// Runs every sequence of steps of a small world that interrupts threads at most `interrupts`
-/// times. Crashes each sequence before every disk operation. Returns the number of runs of the
-/// small world.
+/// times. Crashes each sequence before every disk operation. Returns the number of runs.
 ///
 /// An interrupt means that the test switches threads although the current thread can run its next
 /// step. Most bugs of concurrent programs need at most two interrupts (Musuvathi and Qadeer,
@@ -150,7 +149,8 @@ fn nothing_promised_is_lost_in_any_order_of_steps_faults_and_crashes() {
     if let Some(seed) = seed {
         return explore(seed).unwrap();
     }
-    // `cargo xtask soak` sets the duration of the search. Each run uses a different seed.
+    // `cargo xtask soak` sets the duration of the search. Each run of the search uses a different
+    // seed.
     let seconds = std::env::var("TAMIS_MODEL_SECONDS").ok().and_then(|text| text.parse().ok());
     let (first, count) = match seconds {
         Some(_) => (u64::from(std::process::id()) * 1_000_003, u64::MAX),

@@ -32,8 +32,8 @@ pub(crate) struct Replay<'k> {
 #[derive(Default)]
 struct PendingInserts {
     key: Vec<u8>,
-    /// The time of the first change. The key had not expired at the time of the last change, so the
-    /// time of the first change is correct for all changes.
+    /// The time of the first change in the pending batch. The key had not expired at the time of
+    /// the last change, so the time of the first change is correct for all changes.
     now_millis: u64,
     hashes: Vec<u64>,
     /// True if the last change came after the snapshot was complete.

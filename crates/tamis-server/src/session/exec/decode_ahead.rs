@@ -43,8 +43,8 @@ pub(super) async fn decode_each(
         }
         if command.data(argv).is_some() {
             let call = Call { command, argv, env: *env };
-            // If an earlier command of the transaction may change the key, the result of this check
-            // is not known yet.
+            // If an earlier command of the transaction may change the key, only the run of the
+            // command can show whether the command is refused.
             if !changed.has(command, argv) && refuses_data(server, call.at(now_millis())) {
                 continue;
             }

@@ -21,8 +21,8 @@ use crate::users::{Denied, User};
 /// left.
 const LEAST_REPLY_BYTES: u64 = 1 << 20;
 
-/// The minimum number of bytes of replies that a transaction keeps, even if no memory is left. The
-/// minimum prevents the rejection of replies to short commands.
+/// The minimum number of bytes of replies that a transaction keeps, even if no memory is left. With
+/// this minimum, the server does not discard replies to short commands.
 const LEAST_KEPT_BYTES: u64 = 16 << 20;
 
 /// The data of a transaction that was decoded before the keys were locked. Each value has the index
@@ -30,11 +30,11 @@ const LEAST_KEPT_BYTES: u64 = 16 << 20;
 pub(super) type DecodedEach = Vec<(usize, Result<Decoded, NotDecoded>)>;
 
 /// The user, and the version of the user list before the check, if the user may run all commands of
-/// the transaction. `None` if each command must be checked when the command runs.
+/// the transaction. The value is `None` if each command must be checked when the command runs.
 pub(super) type Allowed = Option<(Arc<User>, u64)>;
 
-/// Runs the commands and appends their replies to `out`. The log keeps images until the transaction
-/// ends; `images` counts the memory of these images.
+/// Runs the commands and appends their replies to `out`. The log keeps serialized values until the
+/// transaction ends; `images` counts the memory of these values.
 pub(super) fn run_queued(
     session: &mut Session,
     prepared: &Prepared<'_>,

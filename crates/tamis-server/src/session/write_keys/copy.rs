@@ -1,4 +1,4 @@
-//! `COPY source destination [DB 0] [REPLACE]`
+//! The command `COPY source destination [DB 0] [REPLACE]`.
 
 use tamis_commands::text::{self, server};
 use tamis_commands::{Argv, Env, Value, parse_integer};

@@ -42,7 +42,7 @@ pub(crate) struct Limit {
     pub now_millis: u64,
 }
 
-/// The options of `RESTORE key ttl payload [REPLACE] [ABSTTL] [IDLETIME seconds] [FREQ frequency]`.
+/// The options in `RESTORE key ttl payload [REPLACE] [ABSTTL] [IDLETIME seconds] [FREQ frequency]`.
 pub(crate) struct RestoreOptions<'w> {
     replaces: bool,
     is_absolute: bool,
@@ -113,7 +113,7 @@ impl<'w> RestoreOptions<'w> {
 }
 
 /// Decodes a payload. The decoded strings take at most the memory of the limit. The log contains
-/// the image of the decoded value, so a replay never decodes a payload of a client.
+/// the decoded value in serialized form, so a replay never decodes a payload of a client.
 pub(crate) fn decode_payload(
     payload: &[u8],
     max_filter_bytes: u64,
@@ -125,8 +125,8 @@ pub(crate) fn decode_payload(
     let value = match RedisValue::from_payload(payload, max_bytes) {
         Ok(RedisValue::Bloom(filter)) => Value::RedisBloom(Box::new(filter)),
         Ok(RedisValue::Cuckoo(filter)) => Value::RedisCuckoo(Box::new(filter)),
-        // A start does not read the image of a string that is longer than this limit. If the log
-        // contained an image that a start does not read, the server would not start.
+        // A server that starts rejects a log with a string that is longer than this limit, so such
+        // a string must not be restored.
         Ok(RedisValue::String(bytes)) if bytes.len() > MAX_STRING_BYTES => {
             return Err(refused(server::BAD_DATA));
         }

@@ -1,18 +1,18 @@
 //! Decides when a reply may be sent.
 //!
 //! An insert under shared access sets bits before the insert appends its frame. From the first bit
-//! until the frame is appended, the insert holds a ticket. A reply waits for all tickets that were
-//! open when the reply was computed. After the wait for the tickets, every change that the reply
-//! depends on has a position. The reply is sent after the stream is written up to the highest
-//! position of these changes. With [`FsyncPolicy::Always`], the reply is sent only after the stream
-//! is durable up to that position.
+//! until the frame is appended, the insert holds a ticket (a number). A reply waits for all inserts
+//! that held a ticket when the reply was computed. After the wait for these inserts, every change
+//! that the reply depends on has a position. The reply is sent after the stream is written up to
+//! the highest position of these changes. With [`FsyncPolicy::Always`], the reply is sent only
+//! after the stream is durable up to that position.
 
 use crate::persistence::log::state::{FsyncPolicy, LogState, SYNC_EVERY_MILLIS};
 
 /// The condition that a reply waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Needs {
-    /// All tickets below this number must be closed.
+    /// All inserts with tickets below this number must have ended.
     Tickets(u64),
     /// All frames up to this position must be written.
     Position(u64),
@@ -23,8 +23,8 @@ pub(crate) enum Needs {
 pub(crate) enum Readiness {
     Ready,
     Waits,
-    /// The changes that the reply depends on cannot be written. The text is the reason for the
-    /// failure.
+    /// The changes that the reply depends on cannot be written. The text contains the reason for
+    /// the failure of the write.
     Failed(String),
 }
 
