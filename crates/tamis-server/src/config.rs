@@ -49,8 +49,8 @@ pub struct Config {
     pub http_bind: IpAddr,
     /// `requirepass`: the password of the default user. An empty text means no password.
     pub password: String,
-    /// `protected-mode`: if true, the server does not start when it would listen on a network
-    /// address without a password.
+    /// `protected-mode`: if true, the server refuses to start if an address is a network address
+    /// and no password is set.
     pub protected_mode: bool,
     /// `io-threads`: the number of threads that serve clients. The value 0 means one thread per CPU
     /// core.

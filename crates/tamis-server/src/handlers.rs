@@ -77,7 +77,8 @@ pub(crate) fn run_server_at_once(
         ServerCommand::Time => admin::time(),
         ServerCommand::Unwatch => transaction::unwatch(session),
         ServerCommand::Watch => transaction::watch(session, call),
-        // `MULTI` never queues `DEBUG`, `EXEC` and `SAVE`.
+        // A transaction never contains `DEBUG`, `EXEC` or `SAVE`, because `MULTI` does not queue
+        // these commands.
         ServerCommand::Debug | ServerCommand::Exec | ServerCommand::Save => {
             Reply::error(server::NOT_IN_MULTI)
         }

@@ -239,7 +239,8 @@ impl SharedState {
     }
 
     /// Counts `bytes` bytes as used until the returned `Hold` is dropped. Returns `None` if the
-    /// used memory would exceed `maxmemory`. Concurrent calls cannot exceed the limit together.
+    /// used memory would exceed `maxmemory`. Concurrent calls of this method cannot exceed
+    /// `maxmemory` together.
     pub fn reserve_memory(&self, bytes: u64) -> Option<Hold> {
         match self.max_memory() {
             0 => Some(self.held.hold(bytes)),

@@ -106,8 +106,8 @@ pub(crate) fn admit(
     server.admit_image(space_bytes(bytes)).map_err(Reply::error)
 }
 
-/// Returns the disk space for the serialized values that a command logs, in bytes. The argument is
-/// the result of [`image_bytes`].
+/// Returns the disk space for the serialized values that a command logs, in bytes. The argument
+/// `image_bytes` is the result of [`image_bytes`].
 pub(crate) fn space_bytes(image_bytes: u64) -> u64 {
     if image_bytes == 0 { 0 } else { image_bytes.saturating_add(IMAGE_HEAD_BYTES) }
 }

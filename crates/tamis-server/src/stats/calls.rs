@@ -26,7 +26,7 @@ type Stripe = Box<[CommandCounts]>;
 #[derive(Debug, Default)]
 #[repr(align(64))]
 struct CommandCounts {
-    /// The number of calls by duration. See [`bound_nanos`].
+    /// The number of calls in each bucket of durations. See [`bound_nanos`].
     buckets: [AtomicU64; BUCKETS],
     nanos: AtomicU64,
     failed: AtomicU64,

@@ -164,7 +164,8 @@ impl LogCore {
 
     /// Starts a rotation: the log will continue in a new file. Returns the number and the start
     /// position of the new file. The caller has exclusive access to the keys during the call, so
-    /// that no command is half done. After the call, the caller waits until the rotation has ended.
+    /// that no command is running during the rotation. After the call, the caller waits until the
+    /// rotation has ended.
     ///
     /// # Errors
     ///

@@ -155,7 +155,7 @@ fn check_damage(disk: &SimDisk, random: &mut Random) -> Result<(), String> {
     write(byte[0])
 }
 
-/// Returns the torn files that all starts before this call have written.
+/// Returns the files with torn bytes that the starts before this call have written.
 fn torn_files(disk: &SimDisk) -> BTreeMap<String, Vec<u8>> {
     let names = disk.names(disk.dir()).expect("a folder").into_iter();
     let torn = names.filter(|name| name.contains(".torn"));
