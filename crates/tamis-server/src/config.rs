@@ -28,11 +28,12 @@ pub use output_limit::OutputLimit;
 pub struct Config {
     /// `bind`: the addresses or host names to listen on.
     pub bind: Vec<BindAddress>,
-    /// `port`; 0 selects a free port.
+    /// `port`: the port for clients without TLS. The value 0 selects a free port.
     pub port: u16,
-    /// False for `port no`. The server then accepts only TLS connections.
+    /// False for `port no`, with which the server accepts only TLS connections.
     pub listens_plain: bool,
-    /// `tls-port`: the port for TLS. 0 selects a free port; `None` disables TLS.
+    /// `tls-port`: the port for clients with TLS. The value 0 selects a free port, and `None`
+    /// disables TLS.
     pub tls_port: Option<u16>,
     /// `tls-cert-file`: the certificate chain of the server, up to a root certificate, in PEM.
     pub tls_cert_file: Option<PathBuf>,
@@ -46,25 +47,26 @@ pub struct Config {
     pub http_port: HttpPort,
     /// `http-bind`: the address of the console.
     pub http_bind: IpAddr,
-    /// `requirepass`: the password; empty for no password.
+    /// `requirepass`: the password of the default user. An empty text means no password.
     pub password: String,
-    /// `protected-mode`: if true, the server does not start when it would listen on a network
-    /// address without a password.
+    /// `protected-mode`: if true, the server refuses to start if an address is a network address
+    /// and no password is set.
     pub protected_mode: bool,
-    /// `io-threads`: the number of threads that serve clients. 0 means one thread per CPU core.
+    /// `io-threads`: the number of threads that serve clients. The value 0 means one thread per CPU
+    /// core.
     pub threads: usize,
-    /// `maxclients`: the maximum number of connections.
+    /// `maxclients`: the maximum number of client connections.
     pub max_clients: usize,
     /// `client-output-buffer-limit`: the maximum bytes of unread replies per client.
     pub output_limit: OutputLimit,
     /// `client-query-buffer-limit`, in bytes. The server disconnects a client if the client's
     /// incomplete command takes more memory than this limit.
     pub max_query_bytes: u64,
-    /// `maxmemory`, in bytes. Above this limit, the server rejects commands that add data. 0 means
-    /// no limit.
+    /// `maxmemory`, in bytes. Above this limit, the server rejects commands that add data. The
+    /// value 0 means that memory has no limit.
     pub max_memory_bytes: u64,
-    /// `timeout`, in seconds. The server closes a connection that is idle for longer. 0 disables
-    /// the timeout.
+    /// `timeout`, in seconds. The server closes a connection that is idle for longer than this
+    /// timeout. The value 0 disables the timeout.
     pub timeout_seconds: u64,
     /// `appendonly`: whether the server writes changes to a log. Without a log, all data is lost
     /// when the server ends.
@@ -76,15 +78,15 @@ pub struct Config {
     /// `appendfsync`: when the server syncs the log to disk.
     pub sync: FsyncPolicy,
     /// `auto-aof-rewrite-min-size`, in bytes. The server writes a new snapshot when the log has at
-    /// least this length and is twice as long as the last snapshot. The new snapshot replaces the
-    /// log.
+    /// least this length and is twice as long as the last snapshot. After the write, the new
+    /// snapshot replaces the log.
     pub rewrite_bytes: u64,
-    /// `aclfile`: the file of users.
+    /// `aclfile`: the file that stores the users.
     pub users_file: Option<PathBuf>,
     /// `acllog-max-len`: the maximum number of entries in `ACL LOG`.
     pub max_refusals: usize,
-    /// `slowlog-log-slower-than`, in microseconds. The slow log records commands that take longer.
-    /// A negative value disables the slow log.
+    /// `slowlog-log-slower-than`, in microseconds. The slow log records commands that take longer
+    /// than this limit. A negative value disables the slow log.
     pub slow_micros: i64,
     /// `slowlog-max-len`: the maximum number of entries in the slow log.
     pub slow_entries: usize,
@@ -95,8 +97,8 @@ pub struct Config {
     pub hash_key: HashKey,
     /// The options `bf-*` and `cf-*` for new filters.
     pub filters: Settings,
-    /// The configuration file that was [read](Self::read_file). `CONFIG REWRITE` writes to this
-    /// file.
+    /// The configuration file that was [read](Self::read_file). `CONFIG REWRITE` writes to the
+    /// configuration file.
     pub file: Option<ConfigFile>,
 }
 
@@ -141,16 +143,16 @@ impl Default for Config {
 /// Selects the port of the console, or disables the console.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HttpPort {
-    /// The server serves no console.
+    /// The server does not offer the console.
     Off,
-    /// The server uses the [default](Self::DEFAULT) port if that port is free.
+    /// The console uses the [default](Self::DEFAULT) port if the default port is free.
     Auto,
-    /// The server uses this port. 0 selects a free port.
+    /// The console uses the port with this number, or any free port if the number is 0.
     At(u16),
 }
 
 impl HttpPort {
-    /// The default port.
+    /// The default port of the console.
     pub const DEFAULT: u16 = 8379;
 }
 
@@ -161,7 +163,7 @@ pub enum DebugCommand {
     No,
     /// A client may run `DEBUG` if the client connects from a loopback address of this machine.
     Local,
-    /// Every client with the permission may run `DEBUG`.
+    /// A client may run `DEBUG` if the user of the client has the permission.
     Yes,
 }
 
@@ -182,8 +184,8 @@ pub enum ClientCertificates {
 #[derive(Clone, Debug, PartialEq)]
 pub struct ConfigFile {
     pub(crate) path: PathBuf,
-    /// The options before the file was read. An option that the file does not set has its value
-    /// from this list.
+    /// The values of all options before the server read the file. An option that the file does not
+    /// set has its value from `defaults`.
     pub(crate) defaults: Vec<(&'static str, String)>,
 }
 

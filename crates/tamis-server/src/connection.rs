@@ -1,5 +1,5 @@
-//! A connection reads the available bytes of the socket, runs all complete commands, and then
-//! writes all replies together.
+//! A connection reads the available bytes of the socket, runs all complete commands, and writes the
+//! replies to all these commands together.
 
 pub(crate) mod acceptor;
 pub(crate) mod change_replies;
@@ -53,7 +53,7 @@ const HANDSHAKE: Duration = Duration::from_secs(5);
 /// arrived.
 const TLS_CLOSE_TIME: Duration = Duration::from_secs(1);
 
-/// Serves a connection until it ends.
+/// Serves a connection until the connection ends.
 pub(crate) async fn run(
     shared: Arc<SharedState>,
     stream: TcpStream,
@@ -64,7 +64,7 @@ pub(crate) async fn run(
     handle(shared, stream, peer, local, pending, input).await;
 }
 
-/// Serves a connection over TLS until it ends.
+/// Serves a connection over TLS until the connection ends.
 pub(crate) async fn run_tls(
     shared: Arc<SharedState>,
     stream: TcpStream,
@@ -127,7 +127,8 @@ struct Connection<S> {
     stream: S,
     decoder: RequestDecoder,
     input: Vec<u8>,
-    /// The buffer for the arguments of one command. Later reads reuse the buffer.
+    /// The buffer for the arguments of one command. The connection reuses the buffer for every
+    /// read.
     found: Vec<WordSpan>,
     /// Counts the memory of a long command that is still incomplete.
     held: Hold,
@@ -145,8 +146,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             }
             while self.run().await? && !self.session.is_closing {}
             if !self.waiting.is_flushed() {
-                // The client does not read its replies. Yield, so that further commands of this
-                // client do not block other connections.
+                // The client does not read its replies. Yield, because further commands of a client
+                // that does not read must not block other connections.
                 tokio::task::yield_now().await;
             }
         }
@@ -154,8 +155,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     }
 
     async fn read(&mut self) -> io::Result<usize> {
-        // Reserve as many bytes as the incomplete command already has. This doubles the buffer. A
-        // connection that has not authenticated gets at most `READ_BYTES`.
+        // Reserve as many bytes as the incomplete command has at this time. The reservation doubles
+        // the buffer. A connection that has not authenticated gets at most `READ_BYTES`.
         let is_long = self.input.len() >= READ_BYTES && self.session.is_authenticated;
         let room = if is_long { self.input.len() } else { READ_BYTES };
         if is_long {
@@ -175,7 +176,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         Ok(read)
     }
 
-    /// Counts the memory of the received part of a long command and returns it in bytes.
+    /// Counts the memory of the received part of a long command. Returns the counted memory in
+    /// bytes.
     fn count_input(&mut self) -> u64 {
         let bytes = match self.input.len() {
             // Every connection has a buffer of this size, even an idle connection.
@@ -188,7 +190,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     }
 
     /// Runs the complete commands of the input and writes their replies. Returns true if the input
-    /// may contain more complete commands.
+    /// may contain complete commands that have not run.
     async fn run(&mut self) -> io::Result<bool> {
         let input = std::mem::take(&mut self.input);
         // A client that has not authenticated may send only short commands. The server parses one
@@ -209,7 +211,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         Ok(consumed > 0 && !self.input.is_empty())
     }
 
-    /// Runs the commands of the input. Writes the replies only if they are long.
+    /// Runs the commands of the input. Writes the replies only if the replies are long.
     async fn run_parsed(&mut self, input: &[u8], parsed: &ParsedInput) -> io::Result<()> {
         let short = parsed.short_words(input);
         let others = parsed.other_words(input).await;
@@ -234,7 +236,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     }
 
     /// Keeps the input after the first `consumed` bytes, which is the start of the next command.
-    /// Ends the connection if the rest takes too much memory.
+    /// Ends the connection if the kept input takes too much memory.
     async fn keep_rest(&mut self, input: Vec<u8>, consumed: usize) {
         self.input = input;
         self.input.drain(..consumed);
@@ -259,11 +261,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         self.session.is_closing = true;
     }
 
-    /// Writes the replies to the client. First waits until the log has written or synced the
-    /// changes, as `appendfsync` requires.
+    /// Writes the replies to the client. Before the write, waits until the log has written or
+    /// synced the changes, as `appendfsync` requires.
     async fn write(&mut self) -> io::Result<()> {
-        // While the connection waits for the disk, the replies count as held memory. Afterwards the
-        // replies count as output of the client.
+        // While the connection waits for the disk, the replies count as held memory. After the
+        // wait, the replies count as output of the client.
         let held = (self.output.len() > KEEP_BYTES)
             .then(|| self.session.server.held.hold(self.output.capacity() as u64));
         if let Some(durable) = &self.session.server.durable {

@@ -1,5 +1,5 @@
-//! The handlers of all commands that are not a function of one value. These commands concern the
-//! server, the connection or several keys.
+//! The handlers of all commands that concern the server, the connection or several keys, and not
+//! one value.
 
 mod acl;
 mod admin;
@@ -77,7 +77,8 @@ pub(crate) fn run_server_at_once(
         ServerCommand::Time => admin::time(),
         ServerCommand::Unwatch => transaction::unwatch(session),
         ServerCommand::Watch => transaction::watch(session, call),
-        // `MULTI` never queues these commands.
+        // A transaction never contains `DEBUG`, `EXEC` or `SAVE`, because `MULTI` does not queue
+        // these commands.
         ServerCommand::Debug | ServerCommand::Exec | ServerCommand::Save => {
             Reply::error(server::NOT_IN_MULTI)
         }
@@ -141,8 +142,8 @@ pub(crate) async fn run_write_keys(
     }
 }
 
-/// Runs a command that may change several keys. Logs the change before another command can read
-/// these keys.
+/// Runs a command that may change several keys. Logs the change before another command can read the
+/// changed keys.
 pub(crate) fn write_keys(
     server: &SharedState,
     handler: WriteKeys,

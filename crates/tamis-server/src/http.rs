@@ -5,11 +5,11 @@
 //!            hyper       guard.rs                     data as JSON (api.rs)
 //! ```
 //!
-//! One thread serves all connections and responds to `/healthz` immediately. This thread takes no
-//! lock of the keyspace. A second thread prepares all other responses, one after the other. A third
-//! thread runs the sampler. Neither the second nor the third thread can delay `/healthz`. Both
-//! threads take only short shared locks. No request changes data: the server accepts only `GET` and
-//! `HEAD`.
+//! The first thread serves all connections and responds to `/healthz` immediately. The first thread
+//! takes no lock of the keyspace. A second thread prepares all other responses, one after the
+//! other. A third thread runs the sampler. Neither the second nor the third thread can delay
+//! `/healthz`. The second and the third thread take only short shared locks. No request changes
+//! data: the server accepts only `GET` and `HEAD`.
 
 mod answer;
 mod api;
@@ -50,18 +50,18 @@ use console::Console;
 /// The maximum length of a request's head, in bytes.
 const MAX_HEAD_BYTES: usize = 16 << 10;
 
-/// The maximum time to receive the head of a request. Also the maximum time between two requests on
+/// The maximum time to receive the head of a request, and the maximum time between two requests on
 /// a connection.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The maximum lifetime of a connection. Without this limit, a client that reads nothing could
-/// occupy a connection permanently.
+/// The maximum lifetime of a connection. Without a maximum lifetime, a client that reads nothing
+/// could occupy a connection permanently.
 const MAX_CONNECTION: Duration = Duration::from_secs(300);
 
 /// After [`MAX_CONNECTION`], a connection has this time to end normally.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// Opens the configured port. Returns `None` if the console is off. Also returns `None` if the
+/// Opens the configured port of the console. Returns `None` if the console is off, or if the
 /// default port is in use and the configuration does not require the port.
 pub(crate) fn listen(config: &Config) -> Result<Option<TcpListener>, ServerError> {
     let (port, must_be) = match config.http_port {
@@ -137,7 +137,8 @@ async fn accept(
                 tokio::task::spawn_local(async move {
                     connections.run(&open, connection(&console, &open, stream)).await;
                 });
-                // Read the request first, because the next connection may end this connection.
+                // Yield, so that this connection can read its request before the next connection
+                // may end this connection.
                 tokio::task::yield_now().await;
             }
             Err(error) => {
@@ -196,8 +197,8 @@ async fn answer_to(
             "too many connections wait for answers: try again",
         )));
     }
-    // The worker holds the permit. If the client disconnects, the next response still waits until
-    // the worker has finished this response.
+    // The worker thread holds the permit, so the next response waits for the worker even if the
+    // client disconnects.
     let turn = console.turn.clone().acquire_owned().await.expect("it is never closed");
     let (console, (request, _)) = (console.clone(), request.into_parts());
     let making = tokio::task::spawn_blocking(move || {
@@ -223,7 +224,7 @@ fn route(console: &Console, request: &Parts) -> Answer {
     if let Some(asset) = assets::find(path) {
         return answer::asset(asset, &request.headers);
     }
-    // Each path returns the data of a command. The user needs the permission for that command.
+    // Each path returns the data of a command, and the user needs the permission for that command.
     let needed = match path {
         "/metrics" | "/api/overview.json" | "/api/history.json" => "info",
         "/api/filters.json" | "/api/filter.json" => "tm.info",
@@ -247,7 +248,7 @@ fn route(console: &Console, request: &Parts) -> Answer {
 }
 
 /// Returns the response to an unknown path. A browser gets the console page, which reports the
-/// unknown path and links to the start page. Other clients get an error.
+/// unknown path and links to the start page. A client that is not a browser gets an error.
 fn not_found(path: &str, headers: &HeaderMap) -> Answer {
     let accepted = headers.get_all(header::ACCEPT).iter().filter_map(|it| it.to_str().ok());
     let is_browser = accepted.into_iter().any(|kinds| kinds.contains("text/html"));
@@ -320,7 +321,7 @@ mod tests {
     #[test]
     fn health_is_answered_while_all_connections_wait_for_answers() {
         with_port(&test_server::start(), async |port| {
-            // The server prepares no response until the permit is free again.
+            // The server prepares no response until the test releases the permit.
             let turn = port.console.turn.acquire().await.unwrap();
             let mut waiting = Vec::new();
             for _ in 0..MAX_HTTP_CONNECTIONS {
@@ -350,7 +351,7 @@ mod tests {
     fn health_is_answered_while_another_response_is_prepared() {
         let server = test_server::start();
         with_port(&server, async |port| {
-            // `/metrics` waits for the lock of the keyspace.
+            // While the test holds the lock of the keyspace, the response to `/metrics` waits.
             let alone = server.shared().keyspace.exclusive();
             let mut metrics = port.ask("/metrics").await;
             while port.console.turn.available_permits() == 1 {
@@ -372,7 +373,7 @@ mod tests {
         shared.keyspace.shared().put(b"filter", 0, filter, None);
         let listener = open("127.0.0.1:0".parse().unwrap()).unwrap();
         let address = listener.local_addr().unwrap();
-        // The first run of the sampler waits for the lock of the keyspace.
+        // While the test holds the lock of the keyspace, the first round of the sampler waits.
         let alone = shared.keyspace.exclusive();
         let serving = std::thread::spawn({
             let shared = shared.clone();

@@ -6,9 +6,10 @@
 //!           a lookup             exclusively by everything else
 //! ```
 //!
-//! Every thread takes the locks in this order and holds no lock across an await. Some commands need
-//! all keys at the same time: a transaction, `RENAME`, `FLUSHALL`. These commands take the
-//! [gate](Keyspace::exclusive) exclusively, and no other command runs during that time.
+//! Every thread takes the locks in the order of the drawing and holds no lock across an await. Some
+//! commands need all keys at the same time: a transaction, `RENAME`, `FLUSHALL`. A command that
+//! needs all keys takes the [gate](Keyspace::exclusive) exclusively, and no other command runs
+//! while the gate is locked exclusively.
 
 mod access;
 mod cell;

@@ -21,8 +21,8 @@
 //!
 //! | type | meaning |
 //! | --- | --- |
-//! | [`Server`], [`ServerHandle`] | a running server; stops it from another thread |
-//! | [`Config`], [`ConfigFile`], [`ConfigOption`] | the options of a server; a file of options; all options |
+//! | [`Server`], [`ServerHandle`] | a running server; a handle that stops the server from another thread |
+//! | [`Config`], [`ConfigFile`], [`ConfigOption`] | the options of a server; a file of options; the description of one option |
 //! | [`check_data`], [`repair_data`], [`DataReport`] | verify or repair the data folder of a stopped server |
 //! | [`HashKey`] | the secret key with which the server hashes items |
 //! | [`keyspace::Keyspace`] | the keys and their values, for a program that embeds the keyspace without sockets |

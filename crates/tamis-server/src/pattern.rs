@@ -1,15 +1,15 @@
 //! Glob patterns for keys and options: `*`, `?`, `[a-z]`, `[^a]` and `\`, with the rules of Redis.
 
 /// The length of the longest pattern, in bytes. Matching a key takes time proportional to the
-/// product of the two lengths.
+/// length of the key times the length of the pattern.
 pub(crate) const MAX_PATTERN_BYTES: usize = 1024;
 
-/// Tests whether a text matches a pattern. The time is at most proportional to the product of the
-/// two lengths.
+/// Tests whether a text matches a pattern. The time is at most proportional to the length of the
+/// text times the length of the pattern.
 pub(crate) fn matches(pattern: &[u8], text: &[u8]) -> bool {
     let (mut p, mut t) = (0, 0);
-    // The positions after the last star in the pattern and in the text. If the rest does not match,
-    // the match starts again one character later in the text.
+    // The positions after the last star in the pattern and in the text. If the text after the star
+    // does not match, the match restarts one character later in the text.
     let mut retry: Option<(usize, usize)> = None;
     loop {
         if p < pattern.len() && pattern[p] == b'*' {

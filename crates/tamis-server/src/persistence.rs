@@ -7,20 +7,20 @@
 //!      log-3.tamis        all changes since that snapshot began
 //! ```
 //!
-//! The server appends a change to the log while the server holds the lock of the changed key. The
-//! log therefore contains the changes of each key in order. One state machine (`log/state.rs`)
-//! orders the frames, the files, the syncs and the replies. A model test (`model.rs`) explores this
-//! state machine.
+//! The log contains the changes of each key in order, because the server appends a change while the
+//! server holds the lock of the key. One state machine (`log/state.rs`) orders the frames, the
+//! files, the syncs and the replies. A model test (`model.rs`) explores the state machine of the
+//! log.
 //!
 //! The log contains all parameters of a change, so the replay reads no option. The log records the
 //! creation of a filter as the parameters of the filter. The log records the new items of a Bloom
 //! filter as their hashes. The log records any other change as the command.
 //!
-//! A snapshot starts a new log, and then writes one key after another while the server serves
-//! clients. The position of a serialized value in the log shows which changes the value already
-//! contains. The replay skips these changes. In a reserved Bloom filter, an insert only sets bits,
-//! so a repeated insert changes nothing. The server can therefore serialize the filter while
-//! clients insert.
+//! A snapshot starts a new log, and writes one key after another while the server serves clients.
+//! The position of a serialized value in the log shows which changes the value already contains.
+//! The replay skips the changes that the value already contains. In a reserved Bloom filter, an
+//! insert only sets bits, so a repeated insert changes nothing. The server can serialize a reserved
+//! Bloom filter while clients insert, because a repeated insert changes nothing.
 //!
 //! `docs/formats/server.md` shows the layout of the files.
 

@@ -21,8 +21,8 @@ use crate::system::descriptors;
 use crate::system::procfs::memory_of_machine;
 use crate::users::Users;
 
-/// A running server. The server runs until it is [stopped](Self::stop) or dropped. The [crate
-/// documentation](crate) contains an example.
+/// A running server. The server runs until the server is [stopped](Self::stop) or dropped. The
+/// [crate documentation](crate) contains an example.
 #[derive(Debug)]
 pub struct Server {
     shared: Arc<SharedState>,
@@ -123,7 +123,7 @@ impl Server {
             self.spawn(&format!("tamis-{number}"), move || acceptor::serve(&shared, arrivals))?;
         }
         for (i, early) in early().into_iter().enumerate() {
-            // The thread ends only when the server ends.
+            // The connection thread ends only when the server ends, so the send cannot fail.
             _ = senders[i % senders.len()].send(Arrival::early(early, &self.shared.clients));
         }
         let shared = self.shared.clone();
@@ -164,7 +164,8 @@ impl Server {
         &self.shared
     }
 
-    /// Stops the server. Each connection finishes its running commands and is then closed.
+    /// Stops the server. The server closes each connection after the running commands of the
+    /// connection have finished.
     pub fn stop(&self) {
         self.shared.stop();
     }
@@ -235,7 +236,7 @@ fn limit_clients(config: &mut Config, threads: usize) -> Result<(), ServerError>
 pub struct ServerHandle(Arc<SharedState>);
 
 impl ServerHandle {
-    /// Stops the server. This method does the same as [`Server::stop`].
+    /// Stops the server in the same way as [`Server::stop`].
     pub fn stop(&self) {
         self.0.stop();
     }
@@ -245,7 +246,8 @@ impl ServerHandle {
     ///
     /// # Errors
     ///
-    /// [`TlsError`] if the files cannot be used. The server then keeps its old TLS configuration.
+    /// [`TlsError`] if the files cannot be used. On an error, the server keeps its old TLS
+    /// configuration.
     pub fn reload_tls(&self) -> Result<bool, TlsError> {
         self.0.reload_tls()
     }

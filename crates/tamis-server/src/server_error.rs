@@ -15,21 +15,21 @@ use crate::users::UsersError;
 pub enum ServerError {
     /// The server cannot listen on an address.
     Listen {
-        /// The address.
+        /// The address to listen on.
         address: SocketAddr,
-        /// The cause.
+        /// The cause of the failure.
         error: io::Error,
     },
     /// The server cannot listen for the console.
     ListenHttp {
-        /// The address.
+        /// The address to listen on.
         address: SocketAddr,
-        /// The cause.
+        /// The cause of the failure.
         error: io::Error,
     },
-    /// The server would listen on a network address without a password.
+    /// The configuration makes the server listen on a network address without a password.
     Unprotected {
-        /// The address.
+        /// The address to listen on.
         address: IpAddr,
     },
     /// No port is set, or two listeners have the same port.
@@ -50,7 +50,7 @@ pub enum ServerError {
     Thread(io::Error),
     /// The server could not write the last changes to the log before the server stopped.
     NotKept {
-        /// The cause.
+        /// The cause of the failure.
         error: String,
     },
     /// The hash key for new filters cannot be read or created.

@@ -1,4 +1,4 @@
-//! The state of a client between commands.
+//! The state of a client connection between commands.
 
 pub(crate) mod checks;
 pub(crate) mod chunk_pacing;
@@ -43,7 +43,8 @@ pub(crate) struct Session {
     /// The version of the user list when `user` was looked up.
     users_version: u64,
     pub transaction: Option<Transaction>,
-    /// Set while the client monitors the commands of all other clients.
+    /// The monitoring of the client, while the client monitors the commands of all other clients
+    /// with `MONITOR`.
     pub monitoring: Option<Monitoring>,
     pub watched: Watched,
     /// The positions of replies to commands that may have changed a value, since the last write.
@@ -57,8 +58,8 @@ pub(crate) struct Session {
     lookups: Cell<[u64; 2]>,
     /// The chunk size for long commands.
     pub pace: ChunkPacing,
-    /// The last command that ran. The next command often has the same name, so the server looks
-    /// here first.
+    /// The last command that ran. The server compares the next command with the last command before
+    /// any lookup, because consecutive commands often have the same name.
     last_command: Option<&'static Command>,
 }
 
@@ -88,7 +89,8 @@ impl Session {
         session
     }
 
-    /// Finds a command by its name. First compares the name with the last command.
+    /// Finds a command by its name. Compares the name with the last command before the lookup in
+    /// the table.
     pub(crate) fn find(&mut self, name: &[u8]) -> Option<&'static Command> {
         let last = self.last_command.filter(|it| it.name.as_bytes() == name);
         self.last_command = last.or_else(|| find(name));
@@ -116,14 +118,14 @@ impl Session {
         }
     }
 
-    /// Records the position of replies to commands that may have changed a value.
+    /// Records the position of the replies to commands that may have changed a value.
     pub(crate) fn note_change(
         &mut self,
         command: &Command,
         replies: Range<usize>,
         commands: usize,
     ) {
-        // A transaction may contain commands that change a value.
+        // Include `EXEC`, because a transaction may contain commands that change a value.
         let is_logged = self.server.durable.is_some();
         if is_logged && (command.may_change() || is_exec(command)) {
             self.change_replies.push(replies, commands);
@@ -162,7 +164,7 @@ impl Session {
     }
 
     /// Counts consecutive calls of one command that ran since `began`. Each call counts with an
-    /// equal share of the time. Returns the current time.
+    /// equal share of the time. Returns the time of the call.
     pub fn count(
         &self,
         command: &Command,
@@ -176,7 +178,8 @@ impl Session {
         stats.calls.count(command.index(), commands.len() as u64, each);
         let is_slow = u64::try_from(config.slow_micros)
             .is_ok_and(|limit| each >= Duration::from_micros(limit));
-        // Each command of a transaction is counted separately.
+        // Do not record `EXEC` as slow, because each command of a transaction is counted
+        // separately.
         if is_slow && !is_exec(command) {
             stats.slow.push(&self.client, commands, each, config.slow_entries);
         }
@@ -193,7 +196,7 @@ pub(crate) struct Call<'c> {
 }
 
 impl Call<'_> {
-    /// Returns the same call with another current time, in milliseconds since 1970.
+    /// Returns a copy of this call with the current time `now_millis`, in milliseconds since 1970.
     pub fn at(&self, now_millis: u64) -> Self {
         Self { env: self.env.at(now_millis), ..*self }
     }

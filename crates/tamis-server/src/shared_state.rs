@@ -33,17 +33,18 @@ pub(crate) struct SharedState {
     pub monitors: Arc<Monitors>,
     pub started_millis: u64,
     pub users: Users,
-    /// Permits for copies of large values. Each copy takes as much memory as its value. The memory
-    /// of a copy is not counted until the copy has a key or is sent.
+    /// Permits for copies of large values. The permits limit the copies, because each copy takes as
+    /// much memory as its value.
     pub copies: Semaphore,
     /// Counts the memory that belongs to no key.
     pub held: HeldMemory,
-    /// The files that keep data across restarts. `None` if the append-only log is off.
+    /// The files that keep data across restarts. The value is `None` if the append-only log is off.
     pub durable: Option<Durable>,
     config: RwLock<Arc<Config>>,
     /// A copy of the option `maxmemory`, which many commands read.
     max_memory_bytes: AtomicU64,
-    /// The TLS configuration for new connections. `None` if the server does not use TLS.
+    /// The TLS configuration for new connections. The value is `None` if the server does not use
+    /// TLS.
     pub tls: Option<RwLock<Arc<ServerConfig>>>,
     pub port: u16,
     pub threads: usize,
@@ -57,7 +58,8 @@ const SHORT_REPLY_BYTES: u64 = 256 << 10;
 /// The size of a short change in the log, in bytes.
 const SHORT_CHANGE_BYTES: u64 = 16 << 10;
 
-/// The number of large values that may be copied at the same time. Further copies wait.
+/// The number of large values that may be copied at the same time. If this number of copies is
+/// running, any further copy waits.
 const COPIES: usize = 2;
 
 impl SharedState {
@@ -101,8 +103,8 @@ impl SharedState {
         read(&self.config.read())
     }
 
-    /// Changes the options: either all changes apply or none. Reloads the TLS files if a changed
-    /// option is the path of a TLS file.
+    /// Changes the options: either all changes apply or no change applies. Reloads the TLS files if
+    /// a changed option is the path of a TLS file.
     pub fn change_config(
         &self,
         is_about_tls: bool,
@@ -142,7 +144,7 @@ impl SharedState {
     pub fn reload_tls(&self) -> Result<bool, TlsError> {
         let Some(tls) = &self.tls else { return Ok(false) };
         // The read lock blocks a concurrent `CONFIG SET`. Without the lock, this reload could
-        // overwrite the newer TLS configuration.
+        // overwrite the TLS configuration that a concurrent `CONFIG SET` has loaded.
         let config = self.config.read();
         *tls.write() = tls::read(&config)?;
         Ok(true)
@@ -171,7 +173,7 @@ impl SharedState {
         }
     }
 
-    /// Logs the changes of several commands on one key that ran as one batch. The caller holds the
+    /// Logs the changes of several commands that ran as one batch on one key. The caller holds the
     /// lock of the key.
     pub fn log_outcome<R>(
         &self,
@@ -202,7 +204,7 @@ impl SharedState {
         }
     }
 
-    /// Returns the option `maxmemory` in bytes. 0 means no limit.
+    /// Returns the option `maxmemory` in bytes. The value 0 means that memory has no limit.
     pub fn max_memory(&self) -> u64 {
         self.max_memory_bytes.load(Ordering::Relaxed)
     }
@@ -227,8 +229,8 @@ impl SharedState {
             + self.users.heap_bytes()
     }
 
-    /// Returns how much more memory the server may use under `maxmemory`, in bytes. Returns
-    /// `u64::MAX` if there is no limit.
+    /// Returns the memory that the server may use in addition to the used memory under `maxmemory`,
+    /// in bytes. Returns `u64::MAX` if there is no limit.
     pub fn memory_left(&self) -> u64 {
         match self.max_memory() {
             0 => u64::MAX,
@@ -237,7 +239,8 @@ impl SharedState {
     }
 
     /// Counts `bytes` bytes as used until the returned `Hold` is dropped. Returns `None` if the
-    /// used memory would exceed `maxmemory`. Concurrent calls cannot exceed the limit together.
+    /// used memory would exceed `maxmemory`. Concurrent calls of this method cannot exceed
+    /// `maxmemory` together.
     pub fn reserve_memory(&self, bytes: u64) -> Option<Hold> {
         match self.max_memory() {
             0 => Some(self.held.hold(bytes)),
@@ -274,22 +277,24 @@ impl SharedState {
     ///
     /// # Errors
     ///
-    /// The error reply if the log cannot be written. The command must then change nothing.
+    /// The text of the error reply if the log cannot be written. On an error, the command must
+    /// change nothing.
     pub fn admit_change(&self, bytes: u64) -> Result<Option<Hold>, String> {
         let log = self.durable.as_ref().map(|durable| &durable.log);
         log.map(|log| log.admit(bytes)).transpose().map_err(|why| server::no_log(&why))
     }
 
-    /// Tests whether the log can record an image of at most `bytes` bytes, before the command is
-    /// applied. The caller has exclusive access to the keys. Returns a reservation of disk space.
-    /// The caller keeps the reservation until the image is logged.
+    /// Tests whether the log can record an image (a serialized value) of at most `bytes` bytes,
+    /// before the command is applied. The caller has exclusive access to the keys. Returns a
+    /// reservation of disk space. The caller keeps the reservation until the image is logged.
     ///
-    /// Returns `None` if there is no log. Also returns `None` in a transaction, because the
-    /// transaction reserves the space for all its images until its end.
+    /// Returns `None` if there is no log, or if a transaction runs: a transaction reserves the
+    /// space for all its serialized values until its end.
     ///
     /// # Errors
     ///
-    /// The error reply if the log cannot be written. The command must then change nothing.
+    /// The text of the error reply if the log cannot be written. On an error, the command must
+    /// change nothing.
     pub fn admit_image(&self, bytes: u64) -> Result<Option<Hold>, String> {
         let Some(durable) = &self.durable else { return Ok(None) };
         durable.log.admit_image(bytes).map_err(|why| server::no_log(&why))
@@ -309,8 +314,8 @@ impl SharedState {
     /// Waits until the server stops.
     pub async fn stopping(&self) {
         let mut stopped = std::pin::pin!(self.stopped.notified());
-        // After `enable`, each call of `stop` wakes this task. If `stop` was called earlier, the
-        // flag is already set.
+        // After `enable`, each call of `stop` wakes this task. If `stop` was called before
+        // `enable`, the flag is already set.
         stopped.as_mut().enable();
         if !self.is_stopping.load(Ordering::Acquire) {
             stopped.await;

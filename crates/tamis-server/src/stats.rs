@@ -21,7 +21,7 @@ use tamis_commands::Command;
 use crate::system::clock::since_1970;
 use crate::system::hex;
 
-/// Counters that increase until they are reset.
+/// The counters of a server, which increase until a client resets the counters.
 #[derive(Debug, Default)]
 pub(crate) struct Stats {
     /// Identifies this run of the server: 40 random digits.
@@ -37,7 +37,7 @@ pub(crate) struct Stats {
     pub bytes_in: AtomicU64,
     pub bytes_out: AtomicU64,
     pub rejected: AtomicU64,
-    /// Clients that the server disconnected because they did not read their replies.
+    /// Clients that the server disconnected because the clients did not read their replies.
     pub overflows: AtomicU64,
     /// Clients that the server disconnected because the arriving commands exceeded `maxmemory`.
     pub evicted_clients: AtomicU64,
@@ -51,7 +51,7 @@ pub(crate) struct Stats {
     errors_by_code: Mutex<BTreeMap<String, u64>>,
 }
 
-/// The maximum number of error codes with a counter. About twenty exist.
+/// The maximum number of error codes with a counter. The server uses about twenty error codes.
 const MAX_CODES: usize = 64;
 
 impl Stats {
@@ -60,7 +60,7 @@ impl Stats {
         Self { run_id: random_digits(), calls: Calls::new(threads), ..Self::default() }
     }
 
-    /// Counts a command that was rejected before it ran, with its error.
+    /// Counts a command that the server rejected before the command ran, with its error.
     pub fn count_rejected(&self, command: Option<&Command>, error: &str) {
         if let Some(command) = command {
             self.calls.count_rejected(command.index());
@@ -128,8 +128,8 @@ impl Stats {
 /// Returns 40 random hexadecimal digits.
 fn random_digits() -> String {
     let mut bytes = [0; 20];
-    // The ID only distinguishes runs of the server. The time is sufficient if no random numbers are
-    // available.
+    // If no random numbers are available, the time is sufficient, because the ID only distinguishes
+    // runs of the server.
     if getrandom::fill(&mut bytes).is_err() {
         bytes[..16].copy_from_slice(&since_1970().as_nanos().to_le_bytes());
     }

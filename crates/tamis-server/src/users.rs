@@ -5,9 +5,10 @@
 //!                               one bit per command, patterns of keys
 //! ```
 //!
-//! A connection keeps its user. The connection looks up the user again only when the version of the
-//! user list has changed. For a user with all permissions, a check reads two flags per command. For
-//! any other user, a check reads one bit and matches the keys with the patterns.
+//! A connection keeps a reference to its user. The connection looks up its user again only when the
+//! version of the user list has changed. For a user with all permissions, a check reads two flags
+//! per command. For a user without all permissions, a check reads one bit and matches the keys with
+//! the patterns.
 
 mod acl_log;
 mod file;
@@ -36,13 +37,13 @@ pub(crate) use user::{DEFAULT, User};
 #[derive(Debug)]
 pub(crate) struct Users {
     all: RwLock<BTreeMap<Vec<u8>, Arc<User>>>,
-    /// Incremented after each change.
+    /// A number that is incremented after each change of a user.
     version: AtomicU64,
     last_number: AtomicU64,
-    /// The memory of all users, in bytes. Changes only under the lock of `all`.
+    /// The memory of all users, in bytes. The number changes only under the lock of `all`.
     heap_bytes: AtomicU64,
-    /// True if the server listens on a network address. The default user must then have a password
-    /// or be disabled.
+    /// True if the server listens on a network address, so that the default user must have a
+    /// password or be disabled.
     requires_password: bool,
     pub log: AclLog,
 }
@@ -87,7 +88,7 @@ impl Users {
         self.heap_bytes.store(bytes, Ordering::Relaxed);
     }
 
-    /// Updates the memory count when `after` replaces `before`.
+    /// Updates the memory count when the user `after` replaces the user `before`.
     fn count(&self, before: Option<&User>, after: Option<&User>) {
         self.heap_bytes.fetch_add(after.map_or(0, entry_bytes), Ordering::Relaxed);
         self.heap_bytes.fetch_sub(before.map_or(0, entry_bytes), Ordering::Relaxed);
@@ -95,7 +96,8 @@ impl Users {
 
     /// Returns a number that changes whenever a user changes.
     pub fn version(&self) -> u64 {
-        // Acquire: a thread that reads a version also reads at least the users of that version.
+        // With `Acquire`, a thread that reads a version sees the users of that version or of a
+        // later version.
         self.version.load(Ordering::Acquire)
     }
 
@@ -112,19 +114,19 @@ impl Users {
         self.all.read().values().cloned().collect()
     }
 
-    /// Returns the user with this name if the password is correct. The comparison takes constant
-    /// time.
+    /// Returns the user with the name `name` if the password is correct. The comparison of the
+    /// passwords takes constant time.
     pub fn authenticate(&self, name: &[u8], password: &[u8]) -> Option<Arc<User>> {
         let user = self.get(name);
         if User::accepts_password(user.as_deref(), password) { user } else { None }
     }
 
-    /// Creates or changes a user. Applies either all rules or none. The user may take at most
-    /// `left_bytes` more bytes of memory than before.
+    /// Creates or changes a user. Applies either all rules or no rule. The change may increase the
+    /// memory of the user by at most `left_bytes` bytes.
     ///
     /// # Errors
     ///
-    /// The error reply. On an error, nothing is changed.
+    /// The error reply. On an error, no user is changed.
     pub fn set_within(
         &self,
         name: &[u8],
@@ -177,11 +179,11 @@ impl Users {
         deleted.is_some()
     }
 
-    /// Reloads the users from their file. Replaces either all users or none.
+    /// Reloads the users from their file. Replaces either all users or no user.
     ///
     /// # Errors
     ///
-    /// The error reply. On an error, nothing is changed.
+    /// The error reply. On an error, no user is changed.
     pub fn load(&self, path: &Path, default_password: &str) -> Result<(), Reply> {
         let read = file::read(path, || self.next_number()).map_err(acl::not_loaded)?;
         let mut next: BTreeMap<Vec<u8>, Arc<User>> = BTreeMap::new();
@@ -206,9 +208,10 @@ impl Users {
     ///
     /// # Errors
     ///
-    /// [`UsersError`] if the file cannot be written. The file is unchanged then.
+    /// [`UsersError`] if the file cannot be written. On an error, the file is unchanged.
     pub fn save(&self, path: &Path) -> Result<(), UsersError> {
-        // Hold the lock: two concurrent saves would write the same temporary file.
+        // Hold the lock during the save, because two concurrent saves would write the same
+        // temporary file.
         let all = self.all.write();
         file::write(path, all.values().map(|user| &**user))
     }

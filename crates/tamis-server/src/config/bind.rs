@@ -22,7 +22,7 @@ use crate::config::error::OptionValueError;
 pub struct BindAddress {
     /// The host name; `None` for an IP address.
     name: Option<String>,
-    // Invariant: not empty, without duplicates.
+    // Invariant: `addresses` is not empty and contains no duplicates.
     addresses: Vec<IpAddr>,
 }
 
@@ -43,13 +43,14 @@ impl BindAddress {
         words.map(|word| word.trim_start_matches('-'))
     }
 
-    /// Returns an address or name in the form that `CONFIG GET` shows. Does not resolve host names.
+    /// Returns an address or name in the form that `CONFIG GET` shows. The function does not
+    /// resolve host names.
     pub(crate) fn shown(word: &str) -> String {
         word.parse::<IpAddr>().map_or_else(|_| word.to_owned(), |address| address.to_string())
     }
 
-    /// Tests whether the option is a host name. This machine may lack some addresses of a host
-    /// name.
+    /// Tests whether the option is a host name. A host name may resolve to addresses that this
+    /// machine does not have.
     pub(crate) fn is_name(&self) -> bool {
         self.name.is_some()
     }

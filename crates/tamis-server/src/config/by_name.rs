@@ -8,7 +8,7 @@ use crate::config::error::ConfigError;
 use crate::config::network_options::NETWORK;
 use crate::config::options::{HASH_KEY, OPTIONS};
 
-/// Returns every option of the server itself.
+/// Returns every option of the server, without the options for new filters.
 fn rows() -> impl Iterator<Item = &'static ConfigOption> {
     NETWORK.iter().chain(&OPTIONS)
 }
@@ -61,7 +61,7 @@ impl Config {
     ///
     /// # Errors
     ///
-    /// [`ConfigError`] if the option or the value is invalid. On an error, nothing is changed.
+    /// [`ConfigError`] if the option or the value is invalid. On an error, no option is changed.
     ///
     /// # Examples
     ///

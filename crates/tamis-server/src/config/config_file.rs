@@ -12,7 +12,8 @@ use crate::system::system_error::without_code;
 
 impl Config {
     /// Reads options from a TOML file, such as `port = 7000` and `maxmemory = "2gb"`. The options
-    /// in the file replace the current values. `CONFIG REWRITE` later writes to this file.
+    /// in the file replace the current values. After this call, `CONFIG REWRITE` writes to the same
+    /// TOML file.
     ///
     /// # Errors
     ///
@@ -36,10 +37,10 @@ impl Config {
         Ok(())
     }
 
-    /// Writes the changed options to the configuration file that was read. If the file sets an
-    /// option, the option is changed if its value differs from the file. Otherwise the option is
-    /// changed if its value differs from the value before the file was read. Comments and the order
-    /// in the file are kept. The file is replaced atomically.
+    /// Writes the changed options to the configuration file that was read. An option in the file
+    /// counts as changed if its value differs from the file. An option that the file does not set
+    /// counts as changed if its value differs from the value before the file was read. Comments and
+    /// the order in the file are kept. The file is replaced atomically.
     ///
     /// # Errors
     ///
@@ -80,8 +81,9 @@ impl Config {
     }
 }
 
-/// Converts an option's value to a TOML number or boolean if the number or boolean has exactly the
-/// same text. Converts any other value to a string. A password such as `007` stays a string.
+/// Converts an option's value to a TOML number or boolean if the text in TOML is exactly the
+/// option's value. Converts every other option value to a TOML string. A password such as `007`
+/// stays a string.
 fn shown(value: &str) -> Value {
     let number = value.parse::<i64>().map(Value::from).ok();
     let fraction = || value.parse::<f64>().ok().filter(|it| it.is_finite()).map(Value::from);

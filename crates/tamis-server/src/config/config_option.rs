@@ -2,18 +2,18 @@
 
 use crate::config::Config;
 
-/// An option of the server. The command line builds its flags from these rows.
+/// An option of the server. The command line builds one flag from each `ConfigOption`.
 #[derive(Clone, Copy, Debug)]
 pub struct ConfigOption {
     /// The name that `CONFIG GET` shows.
     pub name: &'static str,
-    /// The group in the help text.
+    /// The group of the option in the help text.
     pub group: OptionGroup,
     /// The placeholder of the value in the help text, such as `PORT`.
     pub value: &'static str,
     /// The effect of the option, and its default.
     pub help: &'static str,
-    /// True if logs and error messages must hide the value, such as a password.
+    /// True if logs and error messages must hide the value of the option, such as a password.
     pub is_secret: bool,
     /// True if `CONFIG SET` may change the option.
     pub(super) is_live: bool,
@@ -36,12 +36,12 @@ pub(super) const fn option(
 }
 
 impl ConfigOption {
-    /// Sets the help text.
+    /// Sets the help text of the option.
     pub(super) const fn help(self, help: &'static str) -> Self {
         Self { help, ..self }
     }
 
-    /// Sets the function that returns the value as text.
+    /// Sets the function that returns the option's value as text.
     pub(super) const fn get(self, get: fn(&Config) -> String) -> Self {
         Self { get, ..self }
     }
@@ -57,7 +57,7 @@ impl ConfigOption {
         Self { is_live: true, ..self }
     }
 
-    /// Hides the value in logs and error messages.
+    /// Hides the option's value in logs and error messages.
     pub(super) const fn secret(self) -> Self {
         Self { is_secret: true, ..self }
     }
@@ -66,19 +66,19 @@ impl ConfigOption {
 /// The groups of options, in the order of the help text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum OptionGroup {
-    /// Addresses and ports.
+    /// Options for addresses and ports.
     Network,
-    /// Certificates.
+    /// Options for TLS certificates.
     Tls,
-    /// Users, passwords and keys.
+    /// Options for users, passwords and keys.
     Access,
-    /// The log and its snapshots.
+    /// Options for the log and its snapshots.
     Durability,
-    /// Memory, clients and threads.
+    /// Options for memory, clients and threads.
     Limits,
-    /// The parameters of new filters.
+    /// Options for the parameters of new filters.
     Filters,
-    /// Metrics and the slow log.
+    /// Options for metrics and the slow log.
     Monitoring,
 }
 

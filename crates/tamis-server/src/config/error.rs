@@ -8,21 +8,21 @@ use tamis_commands::SettingError;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ConfigError {
-    /// No option has this name.
+    /// No option has the name `name`.
     Unknown {
         /// The unknown name.
         name: String,
     },
     /// The value is invalid for this option.
     Invalid {
-        /// The option.
+        /// The name of the option.
         name: &'static str,
         /// The values that the option accepts.
         expected: &'static str,
     },
     /// The option cannot be changed while the server runs.
     Fixed {
-        /// The option.
+        /// The name of the option.
         name: &'static str,
     },
     /// A setting of new filters rejects the value.
@@ -44,7 +44,7 @@ impl fmt::Display for ConfigError {
 
 impl std::error::Error for ConfigError {}
 
-/// The reason why a text is not a valid value: the description of the valid values.
+/// The reason why a text is not a valid value of an option: a description of the valid values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OptionValueError(pub(super) &'static str);
 

@@ -6,8 +6,8 @@
 //!          32 hex digits      this key, such as the key of another server
 //! ```
 //!
-//! Each filter stores its own key in its serialized form. The file is used only for filters that
-//! are created later.
+//! Each filter stores its own key in its serialized form. The server uses the file `hash-key` only
+//! for new filters.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -23,10 +23,10 @@ pub enum HashKey {
     /// A secret key of this server, which the server generates at its first start.
     #[default]
     Random,
-    /// No key.
+    /// New filters have no key.
     None,
-    /// This key. Servers need the same key if their filters must have equal bytes or must be
-    /// mergeable.
+    /// New filters use the key in this variant. Two servers need the same key if filters of both
+    /// servers must have equal bytes or must be mergeable.
     Fixed([u8; 16]),
 }
 
@@ -49,8 +49,8 @@ impl HashKey {
     }
 
     /// Tests whether a server with this option can start with the key in a folder. Only the option
-    /// `random` reads the key from the folder. The result is true if the file contains a key or
-    /// does not exist.
+    /// `random` reads the key from the folder. With `random`, the result is true if the key file
+    /// contains a key or does not exist.
     ///
     /// # Errors
     ///
@@ -66,8 +66,8 @@ impl HashKey {
         }
     }
 
-    /// Returns the value of the option, including the key. The text is for a configuration file
-    /// only, never for a client.
+    /// Returns the value of the option, including the key. The caller writes the text only to a
+    /// configuration file, and never sends the text to a client.
     pub(crate) fn text(self) -> String {
         match self {
             HashKey::Fixed(key) => hex::encode(&key),

@@ -1,4 +1,4 @@
-//! The options of the server itself, one row each.
+//! The options of the server without the network options, one row each.
 
 use tamis_commands::parse_integer;
 

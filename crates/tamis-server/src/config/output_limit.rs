@@ -6,19 +6,21 @@ use std::str::FromStr;
 use crate::config::error::OptionValueError;
 use crate::config::values::parse_bytes;
 
-/// The limit of unread replies per client. The server disconnects a client above the limit.
+/// The limit of unread replies per client. The server disconnects a client whose unread replies
+/// exceed the limit.
 ///
-/// The syntax is the same as in Redis: `normal <hard> <soft> <soft seconds>`. Zero bytes mean no
-/// limit.
+/// The syntax is the same as in Redis: `normal <hard> <soft> <soft seconds>`. A limit of zero bytes
+/// means that the limit is disabled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OutputLimit {
-    /// The server disconnects a client immediately if more than this number of bytes are unread. 0
-    /// means no limit.
+    /// The server disconnects a client immediately if more than this number of reply bytes are
+    /// unread. The value 0 disables the hard limit.
     pub hard_bytes: u64,
-    /// The server disconnects a client if more than this number of bytes are unread for longer than
-    /// `soft_seconds`. 0 means no limit.
+    /// The server disconnects a client if more than this number of reply bytes are unread for
+    /// longer than `soft_seconds`. The value 0 disables the soft limit.
     pub soft_bytes: u64,
-    /// The maximum time for which more than `soft_bytes` may be unread, in seconds.
+    /// The maximum time for which more than `soft_bytes` bytes of replies may be unread, in
+    /// seconds.
     pub soft_seconds: u64,
 }
 

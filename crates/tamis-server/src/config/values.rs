@@ -54,13 +54,13 @@ pub(super) fn yes(is_yes: bool) -> String {
     if is_yes { "yes" } else { "no" }.to_owned()
 }
 
-/// Returns the name of a value in the list.
+/// Returns the name of `value` in the list `names`.
 pub(super) fn name_of<T: Copy + PartialEq>(value: T, names: &[(T, &'static str)]) -> String {
     let named = names.iter().find(|(it, _)| *it == value);
     named.map(|(_, name)| (*name).to_owned()).unwrap_or_default()
 }
 
-/// Returns the value that has this name in the list. Ignores case.
+/// Returns the value whose name in the list `names` is `text`. Ignores case.
 pub(super) fn named<T: Copy>(text: &str, names: &[(T, &'static str)]) -> Option<T> {
     names.iter().find(|(_, name)| text.eq_ignore_ascii_case(name)).map(|(value, _)| *value)
 }

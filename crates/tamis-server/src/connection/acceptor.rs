@@ -1,5 +1,5 @@
-//! Accepts connections and passes them to the connection threads in turn. The acceptor thread also
-//! runs the periodic tasks.
+//! Accepts connections and passes the connections to the connection threads in turn. The acceptor
+//! thread runs the periodic tasks too, such as the removal of expired keys.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpListener};
@@ -35,21 +35,21 @@ pub(crate) struct Arrival {
 }
 
 impl Arrival {
-    /// Converts a client that connected while the server loaded its data into an arrival.
+    /// Creates the arrival of a client that connected while the server loaded its data.
     pub fn early(early: EarlyClient, clients: &Clients) -> Self {
         _ = early.stream.set_nodelay(true);
         Self { stream: early.stream, tls: None, pending: clients.add_pending(), input: early.input }
     }
 }
 
-/// The length of the listen queue. The usual system value of 128 is too short for a burst of
-/// clients: some clients then retry only after seconds.
+/// The maximum number of connections that wait in the listen queue. With the usual system value of
+/// 128, some clients of a burst retry only after seconds.
 const BACKLOG: i32 = 4096;
 
 fn open(address: SocketAddr) -> io::Result<TcpListener> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
-    // Set `SO_REUSEADDR`, as the standard library does: a new server may listen on the port of a
-    // server that has just ended.
+    // Set `SO_REUSEADDR`, as the standard library does, so that a new server may listen on the port
+    // of a server that has just ended.
     socket.set_reuse_address(cfg!(unix))?;
     socket.set_nonblocking(true)?;
     socket.bind(&address.into())?;
@@ -57,7 +57,7 @@ fn open(address: SocketAddr) -> io::Result<TcpListener> {
     Ok(socket.into())
 }
 
-/// Opens a port on all addresses. Opens no listener if `port` is `None`.
+/// Opens the port `port` on all addresses. Opens no listener if `port` is `None`.
 pub(crate) fn listen(
     addresses: &[BindAddress],
     port: Option<u16>,
@@ -79,7 +79,7 @@ pub(crate) fn listen(
             match open(address) {
                 Ok(listener) => {
                     // If the port is 0, the system selects a port for the first address. All other
-                    // addresses use the same port.
+                    // addresses use the port of the first address.
                     port = listener.local_addr().map_err(fail)?.port();
                     opened.push(address.ip());
                     listeners.push(listener);
@@ -141,14 +141,15 @@ pub(crate) fn serve(shared: &Arc<SharedState>, mut arrivals: mpsc::UnboundedRece
         let ended = async { while connections.join_next().await.is_some() {} };
         _ = tokio::time::timeout(GRACE, ended).await;
     });
-    // Background copies may still run, but their clients have disconnected.
+    // Do not wait for background copies: the clients of these copies have disconnected.
     runtime.shutdown_background();
 }
 
 /// The time that connections have to end when the server stops.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// Accepts connections, passes them to the connection threads in turn, and runs the periodic tasks.
+/// Accepts connections, passes the connections to the connection threads in turn, and runs the
+/// periodic tasks.
 pub(crate) fn admit(
     shared: &Arc<SharedState>,
     listeners: Vec<(TcpListener, bool)>,
@@ -208,7 +209,8 @@ async fn accept(
                 }
             }
             Err(error) => {
-                // The usual cause is the limit of open files. Wait until another connection ends.
+                // The usual cause of this error is the limit of open files. Wait for a short time,
+                // because another connection may end.
                 tracing::warn!(%error, "cannot accept a connection");
                 tokio::time::sleep(Duration::from_millis(100)).await;
             }
@@ -216,7 +218,7 @@ async fn accept(
     }
 }
 
-/// Each second, saves a snapshot if one is due and samples the statistics.
+/// Each second, samples the statistics, and saves a snapshot if a snapshot is due.
 async fn save_and_sample(shared: &Arc<SharedState>) {
     loop {
         tokio::time::sleep(Duration::from_secs(1)).await;

@@ -11,7 +11,7 @@ use tamis_resp::{Protocol, Reply};
 pub(crate) struct ChangeReplies(Vec<(Range<usize>, usize)>);
 
 impl ChangeReplies {
-    /// Records that this range of the output contains the replies to `commands` commands.
+    /// Records that the bytes `range` of the output contain the replies to `commands` commands.
     pub fn push(&mut self, range: Range<usize>, commands: usize) {
         match self.0.last_mut() {
             Some((last, count)) if last.end == range.start => {
@@ -33,8 +33,7 @@ impl ChangeReplies {
     }
 
     /// Replaces each recorded reply by an error, because the log could not be written after the
-    /// changes were applied. The changes are in memory. After a restart, the changes may or may not
-    /// exist.
+    /// changes were applied. The changes exist in memory, but may be missing after a restart.
     pub fn replace_by_error(&mut self, why: &str, protocol: Protocol, output: &mut Vec<u8>) {
         let mut error = Vec::new();
         Reply::error(server::uncertain(why)).encode(protocol, &mut error);

@@ -18,13 +18,13 @@ pub(crate) struct Clients {
     /// The memory of the unread replies of all clients.
     pub output: HeldMemory,
     all: Mutex<BTreeMap<u64, Arc<Client>>>,
-    /// The number of accepted connections that are not registered as clients yet. These connections
-    /// wait for their thread or for the TLS handshake.
+    /// The number of accepted connections that are not registered as clients yet. A pending
+    /// connection waits for its thread or for the TLS handshake.
     pending: Arc<AtomicUsize>,
 }
 
-/// Counts a connection that is not registered as a client yet. The count ends when this value is
-/// dropped.
+/// Counts a connection that is not registered as a client yet. The drop of a `PendingConnection`
+/// ends the count.
 #[derive(Debug)]
 pub(crate) struct PendingConnection(Arc<AtomicUsize>);
 
@@ -34,7 +34,7 @@ impl Drop for PendingConnection {
     }
 }
 
-/// A registered client. Dropping this value removes the client.
+/// A registered client. Dropping a `Connected` removes the client from the list.
 #[derive(Debug)]
 pub(crate) struct Connected<'c> {
     clients: &'c Clients,
@@ -42,8 +42,8 @@ pub(crate) struct Connected<'c> {
 }
 
 impl Drop for Connected<'_> {
-    /// Removes the client even if one of its commands panicked. Otherwise the client would count
-    /// towards `maxclients` permanently.
+    /// Removes the client even if one of its commands panicked. A client that is not removed would
+    /// count towards `maxclients` permanently.
     fn drop(&mut self) {
         self.clients.all.lock().remove(&self.client.id);
     }
@@ -64,7 +64,7 @@ pub(crate) struct Client {
     /// True if the connection must end because the arriving commands exceed `maxmemory`.
     pub is_evicted: AtomicBool,
     pub properties: Mutex<ClientProperties>,
-    /// Notified when the connection must end.
+    /// Notifies the connection that the connection must end.
     pub killed: Notify,
 }
 
@@ -72,7 +72,7 @@ pub(crate) struct Client {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ClientProperties {
     pub name: String,
-    /// The user of the connection. `None` until the connection has authenticated.
+    /// The user of the connection. The value is `None` until the connection has authenticated.
     pub user: Option<Vec<u8>>,
     pub library: String,
     pub library_version: String,

@@ -1,9 +1,10 @@
 //! Detects HTTP requests on the port for commands.
 //!
-//! A web page may send a request to any port of the machine on which the browser runs. The lines of
-//! the request would run as inline commands. A browser sends the method first. The browser then
-//! sends a `Host:` line before any data that the page chooses. `POST` and `Host:` both end the
-//! connection. The server therefore reads no line that the page chose.
+//! A web page may send a request to any port of the machine on which the browser runs. Without the
+//! detection of HTTP, the server would run the lines of the request as inline commands. A browser
+//! sends the method and a `Host:` line before any data that the page chooses. The server ends the
+//! connection at a command `POST` or `Host:`. The server reads no line that the page chose, because
+//! the connection has ended.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -23,17 +24,18 @@ pub(crate) fn is_http(argv: Argv<'_>) -> bool {
 /// Limits how often the server writes the warning about HTTP requests.
 #[derive(Debug, Default)]
 pub(crate) struct Warnings {
-    /// The time of the last warning, in milliseconds since 1970. 0 means that no warning was
-    /// written.
+    /// The time of the last warning, in milliseconds since 1970. The value 0 means that no warning
+    /// was written.
     last_millis: AtomicU64,
 }
 
 impl Warnings {
-    /// Returns true if a warning is due now. The next warning is due one minute later.
+    /// Returns true if a warning about HTTP is due at the time `now_millis`. A warning is due at
+    /// most once per minute.
     pub fn is_due(&self, now_millis: u64) -> bool {
         let last = self.last_millis.load(Ordering::Relaxed);
         let is_due = last == 0 || now_millis.abs_diff(last) >= WARN_MILLIS;
-        // If several threads call this method at the same time, only one thread writes the warning.
+        // The exchange ensures that only one of several concurrent threads writes the warning.
         is_due
             && self
                 .last_millis

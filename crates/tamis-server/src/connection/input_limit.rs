@@ -1,23 +1,26 @@
 //! Limits the memory of arriving commands under `maxmemory`.
 //!
-//! The server can reject a command only after all bytes of the command have arrived. The server
-//! therefore also limits the total memory of all arriving commands. Above the limit, the server
-//! disconnects the client with the longest arriving command, as Redis evicts clients.
+//! The server can reject a command only after all bytes of the command have arrived. Because an
+//! incomplete command cannot be rejected, the server limits the total memory of all arriving
+//! commands. If the arriving commands exceed the total limit, the server disconnects the client
+//! with the longest arriving command, as Redis evicts clients.
 
 use std::sync::atomic::Ordering;
 
 use crate::shared_state::SharedState;
 
 /// Arriving commands may always take one part in `SHARE` of `maxmemory`, even if the keys take all
-/// of `maxmemory`. A short command then gets the error `OOM`, and the connection stays open.
+/// of `maxmemory`. With this share, a short command gets the error `OOM`, and the connection stays
+/// open.
 const SHARE: u64 = 16;
 
-/// The memory that arriving commands may always take, in bytes, even if `maxmemory` is smaller.
+/// The memory that arriving commands may always take, in bytes, even if `maxmemory` is less than
+/// this number.
 const LEAST_BYTES: u64 = 4 << 20;
 
 impl SharedState {
-    /// Disconnects clients until the arriving commands of all clients fit under `maxmemory`. Starts
-    /// with the client that has the longest arriving command.
+    /// Disconnects clients until the arriving commands of all clients fit under `maxmemory`.
+    /// Disconnects the client with the longest arriving command first.
     pub fn limit_inputs(&self) {
         let (used, max) = (self.used_memory(), self.max_memory());
         if max == 0 || used <= max {

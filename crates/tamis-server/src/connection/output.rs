@@ -1,15 +1,15 @@
 //! The replies that a client has not read yet.
 //!
 //! A client may send many commands before the client reads the first reply. If the server stopped
-//! reading, the server and the client would wait for each other forever. The connection therefore
-//! continues to run commands, and keeps the replies in this buffer.
+//! reading, the server and the client would wait for each other forever. To prevent this deadlock,
+//! the connection continues to run commands, and keeps the replies in this buffer.
 //!
 //! ```text
 //! session ──▶ replies ──(durable as appendfsync requires)──▶ OutputBuffer ──▶ socket
 //! ```
 //!
-//! The buffer contains only replies that may already be sent. `client-output-buffer-limit` limits
-//! the length of the buffer.
+//! The buffer contains only replies whose changes are as durable as `appendfsync` requires.
+//! `client-output-buffer-limit` limits the length of the buffer.
 
 use std::collections::VecDeque;
 use std::io;
@@ -26,7 +26,7 @@ use crate::system::held_memory::Hold;
 /// connections.
 const TURN_BYTES: usize = 256 << 10;
 
-/// Short replies are collected in pieces of this length, in bytes.
+/// The buffer collects short replies in pieces of this length, in bytes.
 const PIECE_BYTES: usize = 16 << 10;
 
 /// The unread replies of one connection, oldest first.
@@ -39,12 +39,12 @@ pub(crate) struct OutputBuffer {
     len: usize,
     /// True if a TLS buffer may still contain written bytes.
     must_flush: bool,
-    /// The memory of the pieces, counted for all clients and for this client.
+    /// The memory of the pieces, which is counted for all clients together and for this client.
     memory: [Hold; 2],
     /// The time since which the buffer exceeds the soft limit, and the soft limit in bytes.
     soft_since: Option<(Instant, u64)>,
-    /// The time at which the socket last accepted bytes. If replies enter an empty buffer, this is
-    /// the time at which the socket first accepted no bytes.
+    /// The time at which the socket last accepted bytes. If replies enter an empty buffer,
+    /// `progress` is the time at which the socket first accepted no bytes.
     pub progress: Instant,
     /// True from the time when replies enter an empty buffer until the socket accepts or refuses
     /// bytes.
@@ -61,8 +61,8 @@ pub(crate) enum OutputOverflow {
 }
 
 impl OutputBuffer {
-    /// Creates an empty buffer. The buffer counts its memory in both holds: for all clients and for
-    /// this client.
+    /// Creates an empty buffer for replies. The buffer counts its memory in both holds: for all
+    /// clients and for this client.
     pub fn new(memory: [Hold; 2]) -> Self {
         Self {
             pieces: VecDeque::new(),
@@ -164,8 +164,8 @@ impl OutputBuffer {
         Poll::Ready(Ok(()))
     }
 
-    /// Checks the waiting bytes against the limits. A single reply may exceed the hard limit. The
-    /// check of the hard limit therefore does not count the `longest` bytes of the longest reply.
+    /// Checks the waiting bytes against the limits. A single reply may exceed the hard limit, so
+    /// the check of the hard limit does not count the `longest` bytes of the longest reply.
     pub fn check(
         &mut self,
         limit: OutputLimit,

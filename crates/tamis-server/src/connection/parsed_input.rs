@@ -7,13 +7,13 @@ use tamis_resp::{ProtocolError, Request, RequestDecoder, WordSpan};
 /// connections.
 const TURN_WORDS: usize = 1 << 14;
 
-/// The buffer for the arguments of a command is freed above this capacity, because no client is
-/// charged for its memory.
+/// The buffer for the arguments of a command is freed above this capacity, because the server
+/// counts the memory of the buffer for no client.
 const KEEP_WORDS: usize = 256;
 
 /// An allocation of this size, in bytes, is mapped separately: glibc uses `mmap` above 32 MiB. The
-/// unused part of the allocation takes no memory. The allocation grows without a copy, and parts of
-/// the allocation can be returned to the system.
+/// unused part of a mapped allocation takes no memory. A mapped allocation grows without a copy,
+/// and parts of the allocation can be returned to the system.
 const APART_BYTES: usize = 33 << 20;
 
 /// The number of bytes that are returned to the system at a time.
@@ -22,19 +22,19 @@ const RELEASE_BYTES: usize = 4 << 20;
 /// The complete commands in the input of a connection.
 ///
 /// A client that waits for each reply sends one short command at a time. The parser allocates no
-/// memory for this case.
+/// memory for a single short command.
 #[derive(Default)]
 pub(super) struct ParsedInput {
     commands: SmallVec<[ParsedCommand; 2]>,
     /// The arguments of the short commands.
     spans: SmallVec<[WordSpan; 8]>,
-    /// The number of bytes that the commands take.
+    /// The number of bytes that the complete commands take in the input.
     pub consumed: usize,
-    /// The error if the bytes after the commands are not a valid command.
+    /// The error if the bytes after the complete commands are not a valid command.
     pub error: Option<ProtocolError>,
 }
 
-/// A command of the input. The arguments are spans of the input or separate strings.
+/// A parsed command of the input. The arguments are spans of the input or separate strings.
 enum ParsedCommand {
     Spans(std::ops::Range<usize>),
     /// A command with very many arguments. The offsets of the spans are relative to byte `start` of
@@ -47,8 +47,8 @@ enum ParsedCommand {
 }
 
 impl ParsedInput {
-    /// Parses all complete commands, or only the first one. `found` is a buffer for the arguments
-    /// of one command.
+    /// Parses all complete commands, or only the first command. `found` is a buffer for the
+    /// arguments of one command.
     pub fn parse(
         input: &[u8],
         decoder: &mut RequestDecoder,
@@ -88,7 +88,8 @@ impl ParsedInput {
     /// Adds a command that begins at byte `start` of the input.
     fn push(&mut self, start: usize, found: &mut Vec<WordSpan>) {
         if found.len() > TURN_WORDS {
-            // The spans are moved, because a copy would block the other connections for too long.
+            // Move the spans and do not copy them, because a copy would block the other connections
+            // of the thread for too long.
             let spans = std::mem::take(found);
             self.commands.push(ParsedCommand::Long { start, spans });
             return;
@@ -146,7 +147,8 @@ impl ParsedInput {
     }
 }
 
-/// Collects the arguments of a long command from the input. Yields to other connections repeatedly.
+/// Collects the arguments of a long command from the input. The task yields to other connections
+/// repeatedly.
 async fn long_words<'i>(input: &'i [u8], spans: &[WordSpan]) -> Vec<&'i [u8]> {
     let mut argv = Vec::new();
     reserve_apart(&mut argv);
@@ -164,14 +166,14 @@ pub(super) fn reserve_apart<T>(memory: &mut Vec<T>) {
     memory.reserve_exact(room.saturating_sub(memory.len()));
 }
 
-/// Frees a vector whose elements need no drop. Yields to other connections repeatedly.
+/// Frees a vector whose elements need no drop. The task yields to other connections repeatedly.
 pub(super) async fn release<T: Copy>(mut memory: Vec<T>) {
     memory.clear();
     release_capacity(&mut memory).await;
 }
 
-/// Returns the unused capacity of a vector to the system, except for a small rest. Yields to other
-/// connections repeatedly, because returning ten MiB takes about a millisecond.
+/// Returns most of the unused capacity of a vector to the system. Yields to other connections
+/// repeatedly, because returning ten MiB takes about a millisecond.
 pub(super) async fn release_capacity<T>(memory: &mut Vec<T>) {
     let turn = RELEASE_BYTES / size_of::<T>();
     while memory.capacity() - memory.len() > turn {

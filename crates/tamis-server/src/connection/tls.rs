@@ -96,8 +96,8 @@ fn verifier(config: &Config) -> Result<Option<Arc<dyn ClientCertVerifier>>, TlsE
     builder.build().map(Some).map_err(|error| wrong(format!("cannot be used: {error}")))
 }
 
-/// Rejects a server certificate outside its validity period. Without this check, each client would
-/// reject the certificate, and the log would not show the reason.
+/// Rejects a server certificate outside its validity period. If the server used an expired
+/// certificate, each client would reject the certificate, and the log would not show the reason.
 fn check_time(chain: &[CertificateDer<'_>]) -> Result<(), String> {
     let (first, others) = chain.split_first().expect("read as not empty");
     let mut roots = RootCertStore::empty();
@@ -105,8 +105,8 @@ fn check_time(chain: &[CertificateDer<'_>]) -> Result<(), String> {
     let provider = Arc::new(ring::default_provider());
     let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider).build();
     let verifier = verifier.map_err(|error| format!("not a certificate: {error}"))?;
-    // The verifier is made for client certificates. Its other errors do not apply to a server
-    // certificate.
+    // Ignore all other errors, because the verifier checks rules for client certificates that do
+    // not apply to a server certificate.
     match verifier.verify_client_cert(first, others, UnixTime::now()) {
         Err(Error::InvalidCertificate(
             CertificateError::Expired | CertificateError::ExpiredContext { .. },
@@ -146,8 +146,8 @@ fn fail(option: &'static str, path: &Path) -> impl Fn(String) -> TlsError {
 fn unreadable(error: &pem::Error) -> String {
     match error {
         pem::Error::Io(error) => format!("cannot be read: {}", without_code(error)),
-        // Other details of the error contain bytes of the file. The file may be a secret file that
-        // is not a certificate.
+        // Do not show the details of any other error: these details contain bytes of the file,
+        // which may be a secret.
         _ => "not in PEM".to_owned(),
     }
 }

@@ -18,17 +18,18 @@ const LAST_WRITE_TIME: Duration = Duration::from_secs(60);
 
 /// The event that ends a wait of a connection.
 enum Event {
-    /// The server has received this many bytes from the client. 0 means the end of the stream.
+    /// The server has received this many bytes from the client. The number 0 means that the stream
+    /// has ended.
     Input(usize),
-    /// Lines are ready for a monitoring client.
+    /// Lines for a client that runs `MONITOR` are ready.
     Lines,
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     /// Reads the next input of the client, and writes the waiting replies at the same time. Returns
-    /// 0 in three cases:
+    /// 0 bytes in three cases:
     ///
-    /// * The stream has ended.
+    /// * The client has closed the stream.
     /// * The client was idle for the time of `timeout`.
     /// * The client monitors other clients and has lost the permission to monitor.
     pub(super) async fn read_while_writing(&mut self) -> io::Result<usize> {
@@ -67,12 +68,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 {
                     return Poll::Ready(Err(error));
                 }
-                // Limit one read, because the buffer of a long command may have space for all bytes
-                // of the socket.
+                // Limit the length of one read, because the buffer of a long command may have space
+                // for all bytes of the socket.
                 let mut turn = (&mut *stream).take(TURN_BYTES as u64);
                 let read = pin!(turn.read_buf(&mut *input)).poll(context).map_ok(Event::Input);
-                // Check the input first: lines may be ready all the time, and the commands of the
-                // client must still run.
+                // Check the input before the `MONITOR` lines: lines may be ready all the time, and
+                // the commands of the client must still run.
                 if read.is_pending() && notified.as_mut().poll(context).is_ready() {
                     return Poll::Ready(Ok(Event::Lines));
                 }
@@ -97,7 +98,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         }
     }
 
-    /// Writes as much of the replies as the socket accepts now. Keeps the rest in the buffer.
+    /// Writes as much of the replies as the socket accepts now. Keeps the remaining replies in the
+    /// buffer.
     ///
     /// # Errors
     /// Returns an error if the connection is broken, or if the waiting replies exceed
@@ -122,14 +124,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             return Err(self.overflow(overflow));
         }
         if limit.hard_bytes > 0 && self.waiting.len() as u64 > limit.hard_bytes {
-            // A single reply is longer than the limit. The next commands wait until the reply is
-            // sent.
+            // If a single reply is longer than the limit, the next commands wait until the server
+            // has sent the reply.
             self.drain(usize::try_from(limit.hard_bytes).unwrap_or(usize::MAX)).await?;
         }
         Ok(())
     }
 
-    /// Writes until at most `most` bytes are waiting.
+    /// Writes replies until at most `most` bytes of replies remain.
     ///
     /// # Errors
     /// Returns an error if the connection is broken, or if the client reads nothing for
@@ -188,7 +190,8 @@ mod tests {
     use crate::session::Session;
     use crate::shared_state::SharedState;
 
-    /// A socket that simulates a busy server: with every write, another client sends a command.
+    /// A socket that simulates a busy server: with every write to this socket, a second client
+    /// sends a command.
     struct Busy {
         server: Arc<SharedState>,
         other: Arc<Client>,

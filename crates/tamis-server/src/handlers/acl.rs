@@ -56,7 +56,7 @@ fn members(category: &[u8]) -> Reply {
 }
 
 fn password(bits: usize) -> Reply {
-    // Each hexadecimal digit has four bits. Round up to whole digits.
+    // Each hexadecimal digit has four bits. Round the number of bits up to whole digits.
     let digits = bits.div_ceil(4);
     let mut bytes = vec![0; digits.div_ceil(2)];
     if getrandom::fill(&mut bytes).is_err() {
@@ -128,7 +128,7 @@ fn describe(session: &Session, name: &[u8]) -> Reply {
     ])
 }
 
-/// Checks whether a user may run a command. Does not run the command.
+/// Checks whether a user may run a command, without running the command.
 fn dry_run(session: &Session, name: &[u8], argv: Argv<'_>) -> Reply {
     let Some(user) = session.server.users.get(name) else { return texts::no_user(name) };
     let Some(command) = find(argv[0]) else { return texts::no_such_command(argv[0]) };

@@ -33,18 +33,19 @@ pub(super) fn time() -> Reply {
 pub(super) fn shutdown(session: &mut Session) -> Reply {
     session.is_closing = true;
     session.server.stop();
-    // Redis closes the connection without a reply, and clients expect no reply.
+    // As in Redis, the server closes the connection and sends no reply: clients expect no reply to
+    // `SHUTDOWN`.
     Reply::ok()
 }
 
-/// `LASTSAVE`
+/// Runs `LASTSAVE`.
 pub(super) fn last_save(session: &Session) -> Reply {
     let Some(durable) = &session.server.durable else { return Reply::error(server::NOTHING_SAVED) };
     Reply::Integer((durable.last_save_millis.load(Ordering::Relaxed) / 1000) as i64)
 }
 
-/// `BGSAVE` and `BGREWRITEAOF` differ only in their replies. Both commands write a snapshot, and
-/// every snapshot starts a new log.
+/// `BGSAVE` and `BGREWRITEAOF` differ only in their replies. `BGSAVE` and `BGREWRITEAOF` both write
+/// a snapshot, and every snapshot starts a new log.
 pub(super) fn save(session: &Session, reply: &'static str) -> Reply {
     if session.server.durable.is_none() {
         return Reply::error(server::NOTHING_SAVED);
@@ -53,8 +54,8 @@ pub(super) fn save(session: &Session, reply: &'static str) -> Reply {
     if begins { Reply::simple(reply) } else { Reply::error(server::SAVING) }
 }
 
-/// `SAVE`: writes a snapshot as `BGSAVE` does, but replies after the snapshot is complete. Only
-/// this client waits.
+/// `SAVE`: writes a snapshot as `BGSAVE` does, but replies after the snapshot is complete. Only the
+/// client that sent `SAVE` waits.
 pub(super) async fn save_now(session: &Session) -> Reply {
     let server = session.server.clone();
     let saved = tokio::task::spawn_blocking(move || {
@@ -92,13 +93,13 @@ pub(super) fn config(session: &mut Session, argv: Argv<'_>) -> Reply {
             Ok(()) => Reply::ok(),
             Err(error) => server::not_rewritten(without_code(&error)),
         },
-        // Each name must have a value.
+        // `CONFIG SET` needs a value for each name.
         b"SET" => tamis_commands::text::wrong_arity("config|set"),
         _ => unknown_subcommand("CONFIG", argv[1]),
     }
 }
 
-/// Sets either all options or none.
+/// Sets either all options or no option.
 fn set(session: &mut Session, pairs: Argv<'_>) -> Reply {
     let is_about_tls =
         pairs.chunks(2).any(|pair| pair[0].to_ascii_lowercase().starts_with(b"tls-"));

@@ -75,8 +75,8 @@ pub(super) fn auth(session: &mut Session, argv: Argv<'_>) -> Result<Reply, Reply
     Ok(Reply::ok())
 }
 
-/// Checks a client name as Redis does. A name must be a single word, because `CLIENT LIST` shows
-/// the name.
+/// Checks a client name as Redis does. A name must be a single word, because spaces separate the
+/// fields in `CLIENT LIST`.
 fn name_of(word: &[u8], error: Text) -> Result<String, Reply> {
     let is_plain = word.iter().all(u8::is_ascii_graphic);
     if is_plain { Ok(String::from_utf8_lossy(word).into_owned()) } else { Err(Reply::error(error)) }
@@ -206,8 +206,8 @@ fn list(session: &Session, arguments: Argv<'_>, env: &Env<'_>) -> Result<Reply, 
 
 fn kill(session: &mut Session, arguments: Argv<'_>) -> Result<Reply, Reply> {
     let all = session.server.clients.all();
-    // The old form of the command takes an address. The reply is an error if no client has the
-    // address.
+    // The old form of `CLIENT KILL` takes an address. The reply to the old form is an error if no
+    // client has the address.
     if let [address] = arguments {
         let found = all.iter().find(|it| it.peer.to_string().as_bytes() == *address);
         end(session, found.ok_or(Reply::error(server::NO_CLIENT))?);
@@ -261,7 +261,7 @@ pub(super) fn close_connections_of(session: &mut Session, is_gone: impl Fn(&[u8]
 
 fn end(session: &mut Session, client: &Client) {
     if client.id == session.client.id {
-        // Close this connection after the reply is sent.
+        // If the client ends its own connection, close the connection after the reply is sent.
         session.is_closing = true;
         return;
     }

@@ -10,9 +10,10 @@ use crate::session::{Call, Session};
 use crate::system::clock::now_millis;
 
 /// Copies a value. A separate thread copies a large value under a lease, while other commands run.
-/// The command locks the keys exclusively only while it stores the copy under the destination key.
-/// The source may change during the copy. The copy of a reserved Bloom filter is then updated with
-/// the changed bits. Any other value is copied again under the exclusive lock.
+/// The command locks the keys exclusively only while the command stores the copy under the
+/// destination key. If the source changes during the copy, the copy of a reserved Bloom filter is
+/// updated with the changed bits. A changed source of any other type is copied again under the
+/// exclusive lock.
 pub(super) async fn copy_in_background(
     session: &mut Session,
     call: Call<'_>,
@@ -28,7 +29,7 @@ pub(super) async fn copy_in_background(
     let (mut copied, mut permit, mut hold): (Option<Copied>, _, _) = (None, None, None);
     if is_large {
         permit = Some(server.copies.acquire().await.expect("it is never closed"));
-        // Other commands may have used memory in the meantime.
+        // While this command waited for the permit, other commands may have used memory.
         session.check_change(command, 0, &server.config()).map_err(Reply::error)?;
         hold = Some(server.reserve_memory(bytes).ok_or(Reply::error(server::MEMORY))?);
         let (server, key, now) = (session.server.clone(), argv[1].to_vec(), now_millis());

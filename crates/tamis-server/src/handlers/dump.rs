@@ -23,7 +23,7 @@ pub(super) fn dump(Call { argv, env, .. }: Call<'_>, keys: &KeyspaceRef<'_>) -> 
 }
 
 /// Dumps a value for a transaction. The transaction holds the keys exclusively. The memory of the
-/// payload is counted during the call. The call needs no permit: a transaction creates only one
+/// payload is counted during the call. The dump needs no copy permit: a transaction creates one
 /// payload at a time, and no other transaction runs.
 pub(super) fn dump_alone(server: &SharedState, call: Call<'_>, keys: &KeyspaceRef<'_>) -> Reply {
     match server.reserve_memory(memory_to_dump(call, keys)) {
@@ -98,7 +98,7 @@ pub(crate) fn restore_decoded(
     decoded: Option<Result<Decoded, NotDecoded>>,
 ) -> Result<Reply, Reply> {
     let options = RestoreOptions::parse(call.argv)?;
-    // Another command may have created the key in the meantime.
+    // Another command may have created the key before the keys were locked.
     if let Some(refusal) = options.refusal(call.argv, &call.env, keys) {
         return Err(refusal);
     }
@@ -108,7 +108,7 @@ pub(crate) fn restore_decoded(
         None => payload_decoder(server, &call.env)(call.argv[3]),
     };
     let value = value.map_err(NotDecoded::into_reply)?;
-    // The log contains the image of the value. The image may be longer than the value in memory: a
+    // The image (the serialized value) in the log may be longer than the value in memory: a
     // reserved filter without items has no bits in memory.
     let image_bytes = value.image_bytes();
     let log = server.durable.as_ref().map(|durable| &durable.log);
@@ -117,7 +117,7 @@ pub(crate) fn restore_decoded(
         if image_bytes.saturating_add(group_bytes as u64) > MAX_IMAGE_BYTES {
             return Err(Reply::error(server::LARGE_MULTI));
         }
-        // The image stays in memory until the transaction ends.
+        // In a transaction, the serialized value stays in memory until the transaction ends.
         memory_bytes += if is_counted { 0 } else { image_bytes };
     }
     if memory_bytes > server.memory_left() {
@@ -143,7 +143,8 @@ mod tests {
     fn a_payload_is_decoded_before_the_keys_are_locked() {
         let server = test_server::start();
         let shared = server.shared();
-        // A command that needs exclusive access to the keys waits for this lock.
+        // While the test holds shared access, a command that needs exclusive access to the keys
+        // waits.
         let held = shared.keyspace.shared();
         let (sender, replies) = mpsc::channel();
         let shared = shared.clone();
@@ -164,7 +165,8 @@ mod tests {
         let server = Server::start(config).unwrap();
         let shared = server.shared();
         let payload = RedisValue::String(vec![b'x'; 200_000]).to_payload();
-        // A command that needs exclusive access to the keys waits for this lock.
+        // While the test holds shared access, a command that needs exclusive access to the keys
+        // waits.
         let held = shared.keyspace.shared();
         let replies: Vec<Vec<u8>> = std::thread::scope(|threads| {
             let restores = ["a", "b", "c"].map(|key| {
@@ -175,8 +177,8 @@ mod tests {
                     test_server::run(&mut session, &[&argv])
                 })
             });
-            // Wait until all payloads are decoded. A slow machine may decode the payloads one after
-            // the other. The server then also rejects the later payloads.
+            // Wait until all payloads are decoded. If a slow machine decodes one payload after
+            // another, the server rejects the later payloads too.
             std::thread::sleep(Duration::from_millis(200));
             drop(held);
             restores.map(|restore| restore.join().unwrap()).into()

@@ -13,8 +13,8 @@ use crate::shared_state::SharedState;
 use crate::system::procfs::{cpu_seconds, memory_of_machine, memory_of_process};
 use crate::version::{MODULE_VERSION, REDIS_VERSION};
 
-/// The sections of `INFO`. Each row has the name, whether `INFO` without arguments includes the
-/// section, and the function that writes the lines of the section.
+/// The sections of `INFO`. Each row has the section's name, whether `INFO` without arguments
+/// includes the section, and the function that writes the lines of the section.
 const SECTIONS: [(&str, bool, WriteLines); 14] = [
     ("Server", true, server),
     ("Clients", true, clients),
@@ -132,7 +132,8 @@ fn persistence(info: &mut Info<'_>) {
     info.line("aof_enabled", u8::from(server.durable.is_some()));
     let Some(durable) = &server.durable else { return };
     let saves = stats.saves.info(info.now_millis);
-    // A snapshot and a new log are written together, so both sections report the same state.
+    // A snapshot and a new log are written together, so the fields `rdb_*` and `aof_*` report the
+    // same state.
     let in_progress = u8::from(durable.is_saving());
     let status_of = |has_failed| if has_failed { "err" } else { "ok" };
     let status = status_of(saves.has_failed);

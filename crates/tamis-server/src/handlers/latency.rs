@@ -49,7 +49,8 @@ fn of_command(called: &Called) -> Reply {
     for (bucket, &calls) in called.buckets.iter().enumerate().filter(|(_, calls)| **calls > 0) {
         sum += calls;
         let below = bound_nanos(bucket).or(bound_nanos(bucket - 1).map(|most| 2.0 * most));
-        // The bounds in the reply are whole microseconds, so finer bounds are not possible.
+        // The bounds in the reply are whole microseconds, so bounds below a microsecond are not
+        // possible.
         let micros = (below.unwrap_or(0.0) / 1000.0).max(1.0) as i64;
         if micros == last {
             counts.pop();

@@ -16,8 +16,8 @@ pub(super) fn count_existing(session: &Session, call: Call<'_>, keys: &KeyspaceR
     Reply::Integer(found as i64)
 }
 
-/// The maximum total bytes of strings in one reply. The longest possible string has the same
-/// length.
+/// The maximum total bytes of strings in one reply, which is also the length of the longest
+/// possible string.
 const MAX_REPLY_BYTES: usize = 512 << 20;
 
 pub(super) fn get_each(session: &Session, call: Call<'_>, keys: &KeyspaceRef<'_>) -> Reply {
@@ -34,7 +34,8 @@ pub(super) fn get_each(session: &Session, call: Call<'_>, keys: &KeyspaceRef<'_>
             _ => 0,
         })
     };
-    // The command may contain the same key many times, and the string may be sparse.
+    // The reply may be larger than the memory of all keys: the command may name a key many times,
+    // and a string may be sparse.
     let bytes = argv[1..].iter().map(len).fold(0, usize::saturating_add);
     if bytes > MAX_REPLY_BYTES {
         return Reply::error(server::LONG_REPLY);

@@ -1,4 +1,4 @@
-//! `MULTI`, `DISCARD`, `WATCH`, `UNWATCH`.
+//! The commands of transactions: `MULTI`, `DISCARD`, `WATCH`, `UNWATCH`.
 
 use tamis_commands::text::server;
 use tamis_resp::Reply;

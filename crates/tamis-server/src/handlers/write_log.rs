@@ -1,4 +1,4 @@
-//! Logs commands that change several keys, before another command can access these keys.
+//! Logs commands that change several keys, before any other command can access the changed keys.
 
 use tamis_commands::text::server;
 use tamis_commands::{Argv, Env, Value, WriteKeys};
@@ -27,7 +27,7 @@ pub(crate) fn log(
         (WriteKeys::Delete, _) => {
             server.log_together(argv[1..].iter().map(|key| vec![&b"DEL"[..], key]), &env);
         }
-        // Log the image of the value and not the payload: a later version of the server may decode
+        // Log the serialized value and not the payload: a later version of the server may decode
         // the payload differently.
         (WriteKeys::Restore, _) => log_image(durable, argv[1], None, &env, keys),
         (WriteKeys::SetEach, _) => server.log_together(sets(argv).map(Vec::from), &env),
@@ -39,8 +39,9 @@ pub(crate) fn log(
 }
 
 /// Returns the key that a command writes from the values of other keys, and the key that the
-/// command removes. While a snapshot is being written, the log gets the whole value. The snapshot
-/// may contain one key from before the command and another key from after the command.
+/// command removes. While a snapshot is being written, the log gets the whole value of the written
+/// key. The snapshot may contain one key from before the command and another key from after the
+/// command.
 fn image_keys<'w>(handler: WriteKeys, argv: Argv<'w>) -> Option<(&'w [u8], Option<&'w [u8]>)> {
     match handler {
         WriteKeys::BitOp | WriteKeys::Copy => Some((argv[2], None)),
@@ -50,7 +51,7 @@ fn image_keys<'w>(handler: WriteKeys, argv: Argv<'w>) -> Option<(&'w [u8], Optio
     }
 }
 
-/// Logs the whole value of a key, and the removal of another key.
+/// Logs the whole value of the key `key`, and the removal of a second key.
 fn log_image(
     durable: &Durable,
     key: &[u8],
@@ -72,18 +73,18 @@ fn log_image(
     durable.log.append_all(&records);
 }
 
-/// The maximum size of a value that may be renamed while a snapshot is being written, in bytes. The
-/// log gets the whole value.
+/// The maximum size of a value that may be renamed while a snapshot is being written, in bytes. For
+/// a rename during a snapshot, the log gets the whole value.
 pub(crate) const MAX_IMAGE_BYTES: u64 = 1 << 30;
 
-/// Returns a reservation of disk space for the images that a command writes to the log. The caller
-/// keeps the reservation until the images are logged. Returns `None` if the command logs no image,
-/// or if a transaction keeps the reservation.
+/// Returns a reservation of disk space for the images (serialized values) that a command writes to
+/// the log. The caller keeps the reservation until the images are logged. Returns `None` if the
+/// command logs no serialized value, or if a transaction keeps the reservation.
 ///
 /// # Errors
 ///
 /// Returns the error reply if the command must wait until the running snapshot is complete, or if
-/// the log has no space for the images.
+/// the log has no space for the serialized values.
 pub(crate) fn admit(
     server: &SharedState,
     handler: WriteKeys,
@@ -105,13 +106,14 @@ pub(crate) fn admit(
     server.admit_image(space_bytes(bytes)).map_err(Reply::error)
 }
 
-/// Returns the disk space for the images of a command, in bytes. The argument is the result of
-/// [`image_bytes`].
+/// Returns the disk space for the serialized values that a command logs, in bytes. The argument
+/// `image_bytes` is the result of [`image_bytes`].
 pub(crate) fn space_bytes(image_bytes: u64) -> u64 {
     if image_bytes == 0 { 0 } else { image_bytes.saturating_add(IMAGE_HEAD_BYTES) }
 }
 
-/// An upper bound of the bytes that an image has in addition to the memory of its value.
+/// An upper bound of the bytes that a serialized value takes in addition to the memory of the
+/// value.
 const IMAGE_HEAD_BYTES: u64 = 4096;
 
 /// Estimates the number of value bytes that a command writes to the log while a snapshot is being

@@ -11,7 +11,7 @@ use tamis_console::{Asset, HEADERS};
 /// The response to a request.
 pub(super) type Answer = Response<Full<Bytes>>;
 
-/// The status and the text of an error response. The text says what to do.
+/// The status and the text of an error response. The text of an error response says what to do.
 pub(super) type HttpError = (StatusCode, String);
 
 /// Returns the error response for a request for which the user has no permission.
@@ -69,7 +69,7 @@ pub(super) fn asset(asset: &Asset, headers: &HeaderMap) -> Answer {
     answer
 }
 
-/// Returns the page for an unknown path. The page reports the error.
+/// Returns the page for an unknown path. The returned page reports that the path is unknown.
 pub(super) fn unknown_path(page: &Asset) -> Answer {
     answer(StatusCode::NOT_FOUND, page.kind, "no-store", Bytes::from_static(page.bytes))
 }

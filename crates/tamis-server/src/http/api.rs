@@ -24,11 +24,11 @@ use crate::users::User;
 /// The default number of filters in a response.
 const DEFAULT_FILTERS: usize = 100;
 
-/// The maximum number of filters in a response. The server measures each of these filters for the
-/// response.
+/// The maximum number of filters in a response. The server measures each filter in a response when
+/// the server builds the response.
 const MAX_FILTERS: usize = 1000;
 
-/// `/api/overview.json`
+/// Returns the data for `/api/overview.json`.
 pub(super) fn overview(console: &Console) -> Json {
     let shared = &console.shared;
     let (config, now) = (shared.config(), now_millis());
@@ -62,7 +62,8 @@ pub(super) fn overview(console: &Console) -> Json {
     })
 }
 
-/// `/api/history.json?step=…`: returns commands, errors, slow commands and latency over time.
+/// Returns the data for `/api/history.json?step=…`: commands, errors, slow commands and latency
+/// over time.
 pub(super) fn history(console: &Console, query: &str) -> Result<Json, HttpError> {
     let step = match parameter(query, "step").as_deref() {
         None | Some(b"second") => SampleInterval::Second,
@@ -72,7 +73,7 @@ pub(super) fn history(console: &Console, query: &str) -> Result<Json, HttpError>
     Ok(console.history.to_json(step))
 }
 
-/// `/api/filters.json?sort=…&order=…&offset=…&limit=…&match=…`
+/// Returns the data for `/api/filters.json?sort=…&order=…&offset=…&limit=…&match=…`.
 pub(super) fn filters(console: &Console, user: &User, query: &str) -> Result<Json, HttpError> {
     let pattern = parameter(query, "match").unwrap_or(Cow::Borrowed(b"*"));
     if pattern.len() > MAX_PATTERN_BYTES {
@@ -112,7 +113,7 @@ fn page(query: &str) -> Result<PageRequest, HttpError> {
     })
 }
 
-/// `/api/filter.json?key=…`
+/// Returns the data for `/api/filter.json?key=…`.
 pub(super) fn filter(console: &Console, user: &User, query: &str) -> Result<Json, HttpError> {
     let key =
         parameter(query, "key").ok_or_else(|| bad("say which key: ?key=, percent-encoded"))?;
@@ -131,8 +132,8 @@ pub(super) fn filter(console: &Console, user: &User, query: &str) -> Result<Json
     Ok(body)
 }
 
-/// `/api/plan.json?items=…&rate=…`, or any two of `items`, `rate` and `memory`: returns the reply
-/// of `TM.PLAN`, with curves.
+/// Returns the data for `/api/plan.json?items=…&rate=…`, or any two of `items`, `rate` and
+/// `memory`: the reply of `TM.PLAN`, with curves.
 pub(super) fn plan(shared: &SharedState, query: &str) -> Result<Json, HttpError> {
     let mut argv = vec![Cow::Borrowed(&b"TM.PLAN"[..])];
     for name in ["items", "rate", "memory"] {
@@ -191,13 +192,13 @@ fn filter_json(report: &FilterReport) -> Json {
     body["key"] = json!(String::from_utf8_lossy(&report.key));
     body["key_encoded"] = json!(percent_encode(&report.key, NON_ALPHANUMERIC).to_string());
     if !info.items.is_finite() {
-        // All bits are set, so the estimated number of items is infinite.
+        // If all bits are set, the estimated number of items is infinite.
         body["items"] = Json::Null;
     }
     body["kind_id"] = json!(kind_id(info.kind, info.refuses));
     body["layers"] = layers;
-    // A window filter holds more items than the items of one span. The fill of the filter is
-    // therefore relative to this number.
+    // A window filter holds the items of several spans, so the page divides the number of items by
+    // `held_capacity`.
     body["held_capacity"] = json!(info.held_capacity());
     body["refuses"] = json!(info.refuses);
     body["adds_per_second"] = json!(report.items_per_second);
@@ -227,8 +228,8 @@ fn reply_json(reply: &Reply) -> Json {
     }
 }
 
-/// Returns the decoded value of a query parameter. If a name occurs several times, the first value
-/// counts.
+/// Returns the decoded value of a query parameter. If the query contains the name several times,
+/// the function returns the first value.
 fn parameter<'a>(query: &'a str, name: &str) -> Option<Cow<'a, [u8]>> {
     let pairs = query.split('&').map(|pair| pair.split_once('=').unwrap_or((pair, "")));
     let (_, value) = pairs.into_iter().find(|(found, _)| *found == name)?;

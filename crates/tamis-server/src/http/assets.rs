@@ -25,7 +25,7 @@ static ASSETS: [Asset; 13] = [
     script!("nothing.js"),
 ];
 
-/// Returns the file with this path.
+/// Returns the embedded file with the path `path`.
 pub(super) fn find(path: &str) -> Option<&'static Asset> {
     ASSETS.iter().chain(&SHARED).find(|asset| asset.path == path)
 }

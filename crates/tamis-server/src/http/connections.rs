@@ -1,5 +1,5 @@
-//! The open connections of the HTTP port. A fixed number of connections serves all requests, and a
-//! few more connections serve only `/healthz`.
+//! The open connections of the HTTP port. A fixed number of connections may request any path, and a
+//! few additional connections may request only `/healthz`.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -22,16 +22,16 @@ pub(crate) struct Open {
     number: u64,
     /// True while the server prepares the response to a complete request.
     pub is_answering: Cell<bool>,
-    /// True if the connection arrived while all other connections waited for responses. The
-    /// connection may then request only `/healthz`.
+    /// True if the connection arrived while all other connections waited for responses, so that the
+    /// connection may request only `/healthz`.
     pub is_for_health: bool,
     end: Notify,
 }
 
 impl Connections {
-    /// Admits a connection. If there are too many connections, ends the oldest connection that
-    /// waits for no response. If all connections wait for responses, the new connection may request
-    /// only `/healthz`.
+    /// Admits a connection. If the number of connections has reached its limit, ends the oldest
+    /// connection that waits for no response. If all connections wait for responses, the new
+    /// connection may request only `/healthz`.
     pub fn admit(&self) -> Rc<Open> {
         let mut open = self.open.borrow_mut();
         let oldest = |is_for_health: bool| {
@@ -60,7 +60,7 @@ impl Connections {
     }
 
     /// Runs an admitted connection until the connection ends, or until a newer connection replaces
-    /// it.
+    /// this connection.
     pub async fn run(&self, open: &Open, connection: impl Future<Output = ()>) {
         tokio::select! {
             () = connection => {}

@@ -29,8 +29,8 @@ pub(super) fn refuse(console: &Console, request: &Request<Incoming>) -> Option<A
             "the console accepts no request body: put the parameters into the address",
         )));
     }
-    // Prevent DNS rebinding: the host name of another site may resolve to this address. A page of
-    // that site must not read the data.
+    // Prevent DNS rebinding: a page of another site, whose host name resolves to this address, must
+    // not read the data.
     if console.address.ip().is_loopback() && !is_local(request) {
         return Some(answer::error(
             StatusCode::MISDIRECTED_REQUEST,
@@ -56,8 +56,8 @@ pub(super) fn user_of(shared: &SharedState, headers: &HeaderMap) -> Option<Arc<U
 /// The header that the page sets in its own requests.
 const CONSOLE_HEADER: &str = "x-tamis-console";
 
-/// Returns a response that requests a user and a password. The browser shows its login form. For a
-/// request from the page, the browser shows no form, because the page has its own form.
+/// Returns a response that requests a user and a password. The browser shows its login form, unless
+/// the console page sent the request, because the page has its own form.
 pub(super) fn unauthorized(headers: &HeaderMap) -> Answer {
     let mut refusal = answer::error(
         StatusCode::UNAUTHORIZED,
@@ -71,7 +71,7 @@ pub(super) fn unauthorized(headers: &HeaderMap) -> Answer {
     refusal
 }
 
-/// Closes the connection after the response. The server then reads no further request from the
+/// Closes the connection after the response, so that the server reads no further request from the
 /// connection.
 pub(super) fn closing(mut answer: Answer) -> Answer {
     answer.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));

@@ -40,7 +40,7 @@ impl Default for Rings {
 struct Ring {
     samples: VecDeque<ActivitySample>,
     most: usize,
-    /// The counters at the end of the last sample. `None` before the first reading.
+    /// The counters at the end of the last sample. The value is `None` before the first reading.
     last: Option<Counters>,
     last_millis: u64,
 }
@@ -60,8 +60,8 @@ struct ActivitySample {
     commands: u64,
     errors: u64,
     slow: u64,
-    /// The median and the 99th percentile of the command durations, in microseconds. `None` if no
-    /// command ran.
+    /// The median and the 99th percentile of the command durations, in microseconds. The values are
+    /// `None` if no command ran.
     p50_micros: Option<f64>,
     p99_micros: Option<f64>,
     memory_bytes: u64,
@@ -85,8 +85,8 @@ impl Counters {
         }
     }
 
-    /// Returns the difference to earlier counters. If `CONFIG RESETSTAT` has set the counters to
-    /// zero in the meantime, the difference is zero.
+    /// Returns the difference between these counters and the earlier counters `before`. If `CONFIG
+    /// RESETSTAT` has set the counters to zero since the earlier reading, the difference is zero.
     fn since(&self, before: &Self, memory_bytes: u64) -> ActivitySample {
         let called = self.called.since(&before.called);
         let percentile = |share| (called.calls() > 0).then(|| called.percentile_micros(share));
@@ -159,7 +159,7 @@ impl History {
         self.0.lock().seconds.samples.back().map_or(0, |sample| sample.commands)
     }
 
-    /// Returns all samples with this duration, oldest first.
+    /// Returns all samples with the duration `step`, oldest first.
     pub fn to_json(&self, step: SampleInterval) -> Json {
         let rings = self.0.lock();
         match step {

@@ -2,12 +2,12 @@
 //! ID in each language.
 //!
 //! Replies such as the reply of `TM.INFO` name a kind by its implementation. The page uses one name
-//! for several of these kinds. The page has two names for Bloom filters: one for filters that grow
+//! for several implementations. The page has two names for Bloom filters: one for filters that grow
 //! and one for filters that do not grow. IDs never change, and the IDs sort in the same order as
 //! the names.
 
-/// A kind and two IDs. The first ID is for a filter that rejects inserts when the filter is full.
-/// The second ID is for any other filter.
+/// A filter kind and its two IDs. The first ID is for a filter that rejects inserts when the filter
+/// is full. The second ID is for a filter that accepts inserts at any fill.
 const IDS: [(&str, &str, &str); 6] = [
     ("split-block", "bloom", "bloom"),
     ("parquet", "bloom-parquet", "bloom-parquet"),

@@ -1,17 +1,17 @@
-//! Sorts all filters by any column of the overview. The sort uses the measurements of the sampler's
-//! last round.
+//! Sorts all filters by any column of the overview. The sort uses the last measurements of the
+//! sampler, which visits all filters in turn.
 //!
-//! A row takes about 80 bytes and the bytes of its key. There are at most [`MAX_ROWS`] rows. Any
-//! page is therefore sorted in memory, in about 20 ms for 100,000 filters, without a lock of the
-//! keyspace.
+//! A row takes about 80 bytes and the bytes of its key. There are at most [`MAX_ROWS`] rows.
+//! Because the number of rows is limited, the server sorts any page in memory without a lock of the
+//! keyspace. The sort takes about 20 ms for 100,000 filters.
 
 use std::cmp::Ordering;
 
 use crate::http::kinds::kind_id;
 use crate::stats::report::FilterReport;
 
-/// The maximum number of filters that can be sorted. If the server has more filters, the rows
-/// contain only the filters that are closest to their limits.
+/// The maximum number of filters that can be sorted. If the number of filters exceeds this maximum,
+/// the rows contain only the filters that are closest to their limits.
 pub(super) const MAX_ROWS: usize = 100_000;
 
 /// The values of a filter by which the page can sort.
@@ -20,23 +20,23 @@ pub(super) struct FilterRow {
     pub key: Box<[u8]>,
     kind: &'static str,
     items: f64,
-    /// The number of items divided by the capacity of the filter. 0 if the filter accepts any
-    /// number of items.
+    /// The number of items divided by the capacity of the filter. The value is 0 if the filter
+    /// accepts any number of items.
     fill: f32,
     /// The current false positive rate divided by the planned rate.
     rate: f32,
-    /// The number of days until the filter is full or exceeds its planned rate. Infinite if the
-    /// time is unknown or if this never happens.
+    /// The number of days until the filter is full or exceeds its planned rate. The value is
+    /// infinite if the time is unknown or if the filter never reaches a limit.
     days: f32,
     bytes: u64,
     is_bad: bool,
 }
 
-/// A column of the overview.
+/// A column of the table of filters in the overview.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Column {
-    /// Filters that are full or exceed their planned rate come first. Next come filters that reach
-    /// their limit soonest, and then filters that are closest to their limit.
+    /// The order from first to last: filters that are full or exceed their planned rate, filters
+    /// that reach their limit soonest, filters that are closest to their limit.
     Worst,
     Key,
     Kind,
@@ -60,12 +60,12 @@ const COLUMNS: [(&str, Column); 8] = [
 ];
 
 impl Column {
-    /// Returns the column with this name.
+    /// Returns the column with the name `name`.
     pub fn named(name: &[u8]) -> Option<Self> {
         COLUMNS.iter().find(|(of, _)| of.as_bytes() == name).map(|(_, column)| *column)
     }
 
-    /// Returns all names, for error messages.
+    /// Returns the names of all columns, for error messages.
     pub fn names() -> String {
         COLUMNS.map(|(name, _)| name).join(", ")
     }

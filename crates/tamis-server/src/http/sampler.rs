@@ -1,12 +1,12 @@
 //! The sampler: measures all filters repeatedly, in small steps.
 //!
-//! A round first visits all keys, shard by shard, and then measures the filters one by one. After
-//! each step, the sampler pauses for twenty times the duration of the step. The sampler therefore
-//! takes at most a twentieth of one core for any number of filters. While the sampler measures a
-//! filter, it holds the lock of this filter only.
+//! A round visits all keys, shard by shard, and measures the filters one by one after the visit.
+//! After each step, the sampler pauses for twenty times the duration of the step. With these
+//! pauses, the sampler takes at most a twentieth of one core for any number of filters. While the
+//! sampler measures a filter, the sampler holds the lock of this filter only.
 //!
-//! The result of a round is one row for each filter, and samples of the worst filters over time.
-//! The page sorts the filters by these rows.
+//! The result of a round over all filters is one row for each filter, and samples of the worst
+//! filters over time. The page sorts the filters by the rows of the last round.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -38,7 +38,7 @@ pub(super) struct Sampler {
     last_request: Mutex<Option<Instant>>,
 }
 
-/// Sums over all filters.
+/// Numbers about all filters together.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Totals {
     pub keys: u64,
@@ -46,10 +46,10 @@ pub(super) struct Totals {
     pub over_rate: u64,
     /// The number of filters that have a row and reject inserts.
     pub full: u64,
-    /// The number of filters that have a row.
+    /// The number of filters that have a row in the result of the round.
     pub sortable: u64,
-    /// The times at which the round began and ended, in milliseconds since 1970. 0 before the first
-    /// round.
+    /// The times at which the sampler's round began and ended, in milliseconds since 1970. Both
+    /// times are 0 before the first round of the sampler.
     pub began_millis: u64,
     pub millis: u64,
 }
@@ -57,8 +57,8 @@ pub(super) struct Totals {
 /// The number of worst filters whose samples are kept.
 const MAX_SAMPLED: usize = 1000;
 
-/// The maximum number of other filters whose samples are kept because the pages of these filters
-/// are open.
+/// The maximum number of filters whose samples are kept only because the pages of these filters are
+/// open.
 const MAX_WATCHED: usize = 1000;
 
 /// The time for which the samples of a filter are kept after a request for the filter's page.
@@ -67,16 +67,17 @@ const WATCHED_MILLIS: u64 = 60_000;
 /// The maximum number of samples per filter.
 const MAX_SAMPLES: usize = 240;
 
-/// The time between the starts of two rounds: first with an open console, then without.
+/// The time between the starts of two rounds of the sampler: the first value with an open console,
+/// the second value without an open console.
 const PERIODS: [Duration; 2] = [Duration::from_secs(2), Duration::from_secs(30)];
 
 /// The time for which the console counts as open after a request.
 const OPEN_TIME: Duration = Duration::from_secs(15);
 
-/// The time between two pauses of a round.
+/// The time between two pauses of the sampler.
 const STEP: Duration = Duration::from_millis(2);
 
-/// The duration of a pause, as a multiple of the step before it.
+/// The duration of a pause, as a multiple of the duration of the step before the pause.
 const PAUSE: u32 = 20;
 
 /// The period over which the current insertion rate is measured, in milliseconds.
@@ -130,8 +131,8 @@ impl Sampler {
                 full += u64::from(report.info.is_full());
                 rows.push(FilterRow::of(&report));
             }
-            // A round over very many filters takes long. If the page has shown fewer filters until
-            // now, publish the worst filters early.
+            // A round of the sampler over very many filters takes long. If the page has shown fewer
+            // than `MAX_SAMPLED` filters until now, publish the worst filters early.
             if rows.len() == MAX_SAMPLED && self.last_round.lock().0.len() < MAX_SAMPLED {
                 self.publish(rows.clone(), totals(over, full));
             }
@@ -144,14 +145,14 @@ impl Sampler {
         self.publish(rows, totals(over, full));
     }
 
-    /// Publishes the current results of a round to the page.
+    /// Publishes the current results of the sampler's round to the page.
     fn publish(&self, rows: Vec<FilterRow>, totals: Totals) {
         let totals = Totals { sortable: rows.len() as u64, millis: now_millis(), ..totals };
         *self.last_round.lock() = (Arc::new(rows), totals);
     }
 
-    /// Takes a sample of a filter whose page is open. Does nothing if the maximum number of filters
-    /// is reached.
+    /// Takes a sample of a filter whose page is open. Does nothing if the number of sampled filters
+    /// has reached its maximum.
     fn sample_watched(&self, report: &mut FilterReport) {
         let mut samples = self.samples.lock();
         if samples.contains_key(&report.key) || samples.len() < MAX_SAMPLED + MAX_WATCHED {
@@ -165,8 +166,8 @@ impl Sampler {
     }
 
     /// Returns three results: the filters of a page, the number of filters whose keys `is_match`
-    /// accepts, and the totals. The filters are measured now. The order, the number and the totals
-    /// come from the last round.
+    /// accepts, and the totals. The call measures the filters of the page. The order of the
+    /// filters, the number of matching keys and the totals come from the last round.
     pub fn page(
         &self,
         shared: &SharedState,
@@ -179,7 +180,7 @@ impl Sampler {
         let settings = &shared.config().filters;
         let report = |key| FilterReport::of_key(&shared.keyspace, key, settings, now_millis());
         let mut reports: Vec<FilterReport> = keys.into_iter().filter_map(report).collect();
-        // The thread must not hold a lock of the keyspace together with this lock.
+        // The thread must not hold a lock of the keyspace together with the lock of `samples`.
         let samples = self.samples.lock();
         for report in &mut reports {
             report.or_at(samples.get(&report.key).and_then(Samples::adds_per_second));
@@ -187,7 +188,8 @@ impl Sampler {
         (reports, matching, totals)
     }
 
-    /// Measures one filter now. Returns the report and the rate curve of the filter.
+    /// Measures one filter at the time of the call. Returns the report and the rate curve of the
+    /// filter.
     pub fn of_key(
         &self,
         shared: &SharedState,
@@ -211,11 +213,11 @@ impl Sampler {
     }
 }
 
-/// Measures the duration of the current step of a round.
+/// Measures the duration of the current step of the sampler.
 struct RoundPacing(Instant);
 
 impl RoundPacing {
-    /// Pauses if the current step was long enough.
+    /// Pauses if the current step took longer than `STEP`.
     async fn keep(&mut self) {
         let worked = self.0.elapsed();
         if worked > STEP {
@@ -225,11 +227,11 @@ impl RoundPacing {
     }
 }
 
-/// The number of points of a curve.
+/// The number of points of the rate curve of a filter.
 pub(super) const CURVE_POINTS: u64 = 61;
 
 /// The samples of a filter, oldest first. The samples cover the whole time since the first sample.
-/// Older samples are further apart.
+/// Older samples are further apart than newer samples.
 #[derive(Default)]
 struct Samples(Vec<FilterSample>);
 
@@ -254,7 +256,7 @@ impl Samples {
         }
         self.0.push(sample);
         if self.0.len() > MAX_SAMPLES {
-            // Remove every second sample in the older half.
+            // Remove every second sample in the older half of the samples.
             let mut at = 0;
             self.0.retain(|_| {
                 at += 1;

@@ -12,11 +12,13 @@ use crate::keyspace::cell::Cell;
 use crate::keyspace::freeing::RemovedKeys;
 use crate::keyspace::shards::{Keyspace, SHARDS};
 
-/// The keyspace, for a command that holds the gate in shared or exclusive mode.
+/// The keyspace, for a command that holds the gate (the lock of the whole keyspace) in shared or
+/// exclusive mode.
 #[derive(Debug)]
 pub struct KeyspaceRef<'k>(&'k Keyspace);
 
-/// Access to the keyspace. The access holds the gate through the lock guard `G`.
+/// Access to the keyspace. The access holds the gate (the lock of the whole keyspace) through the
+/// lock guard `G`.
 #[derive(Debug)]
 pub struct KeyspaceAccess<'k, G> {
     keys: KeyspaceRef<'k>,
@@ -26,7 +28,8 @@ pub struct KeyspaceAccess<'k, G> {
 /// Shared access to the keyspace, for one command or a batch of commands.
 pub type SharedAccess<'k> = KeyspaceAccess<'k, RwLockReadGuard<'k, ()>>;
 
-/// Exclusive access to the keyspace. No other command runs during the exclusive access.
+/// Exclusive access to the keyspace. During the exclusive access, no other command can access the
+/// keyspace.
 pub type ExclusiveAccess<'k> = KeyspaceAccess<'k, RwLockWriteGuard<'k, ()>>;
 
 impl<'k, G> KeyspaceAccess<'k, G> {
@@ -50,7 +53,8 @@ impl Keyspace {
         KeyspaceAccess::new(self, self.gate.read())
     }
 
-    /// Returns exclusive access to all keys. Waits until no other command has access.
+    /// Returns exclusive access to all keys. Waits until the commands with access to the keys have
+    /// finished.
     #[must_use]
     pub fn exclusive(&self) -> ExclusiveAccess<'_> {
         KeyspaceAccess::new(self, self.gate.write())
@@ -63,7 +67,7 @@ impl Keyspace {
     }
 
     /// Returns exclusive access after all read leases of the keys that `is_affected` accepts have
-    /// ended. Waits until no other command has access.
+    /// ended. Waits until the commands with access to the keys have finished.
     pub(crate) async fn exclusive_to_change(
         &self,
         is_affected: impl Fn(&[u8]) -> bool,
@@ -74,8 +78,8 @@ impl Keyspace {
     /// Calls `lock` repeatedly until no key that `is_affected` accepts has a read lease. Returns
     /// the access.
     async fn unleased<A>(&self, lock: impl Fn() -> A, is_affected: impl Fn(&[u8]) -> bool) -> A {
-        // The waiter exists until this function returns. Until then, no new lease of these keys
-        // begins.
+        // The waiter exists until this function returns. While the waiter exists, no new lease of
+        // the awaited keys begins.
         let mut waiter = self.leases.waiter();
         loop {
             let keys = lock();
@@ -89,9 +93,9 @@ impl Keyspace {
 }
 
 impl KeyspaceRef<'_> {
-    /// Tests whether the value of a key has a read lease. If a command locked such a value
-    /// exclusively, the command would wait and block all later commands. No lease begins while
-    /// the caller has access to the keys.
+    /// Tests whether the value of a key has a read lease. If a command locked a leased value
+    /// exclusively, the command would wait and block all later commands. No lease begins while the
+    /// caller has access to the keys.
     #[must_use]
     pub fn is_leased(&self, key: &[u8]) -> bool {
         self.0.leases.is_leased(|leased| leased == key)
@@ -130,8 +134,8 @@ impl KeyspaceRef<'_> {
     }
 
     /// Runs a function that sets bits in the value of a key under a shared lock. `run` returns
-    /// whether it has set any bits. A small filter without items has no bits yet, so `run` is not
-    /// called for such a filter.
+    /// whether `run` has set any bits. `run` is not called for a small filter without items,
+    /// because a small filter without items has no bits yet.
     pub fn insert(
         &self,
         key: &[u8],
@@ -166,8 +170,8 @@ impl KeyspaceRef<'_> {
         })
     }
 
-    /// Replaces the value and the expiry time of a key. A reader of the key sees either both
-    /// changes or neither.
+    /// Replaces the value and the expiry time of a key atomically: a reader of the key never sees
+    /// only one of the two changes.
     pub fn put(&self, key: &[u8], now_millis: u64, value: Value, expires_millis: Option<u64>) {
         self.0.write(key, now_millis, |slot, at| {
             *slot = Some(value.without_bits());
@@ -231,8 +235,8 @@ impl KeyspaceRef<'_> {
         Some(value + cell.heap_bytes() + share)
     }
 
-    /// Returns the version of a key. Each change of the key changes the version. Returns 0 if the
-    /// key does not exist.
+    /// Returns the version of a key. Each change of the key changes the version. The version of a
+    /// key that does not exist is 0.
     #[must_use]
     pub fn version(&self, key: &[u8], now_millis: u64) -> u64 {
         let Some(cell) = self.0.cell(key) else { return 0 };
@@ -240,7 +244,7 @@ impl KeyspaceRef<'_> {
         if is_there { cell.version() } else { 0 }
     }
 
-    /// Removes a key and returns whether it existed.
+    /// Removes a key and returns whether the key existed.
     pub fn remove(&self, key: &[u8], now_millis: u64) -> bool {
         self.0.cell(key).is_some()
             && self.0.write(key, now_millis, |value, expires| {
@@ -296,8 +300,8 @@ impl KeyspaceRef<'_> {
 }
 
 impl ExclusiveAccess<'_> {
-    /// Removes all keys and returns them. The memory of the keys is freed when the caller drops the
-    /// result. The drop may take long, but needs no lock.
+    /// Removes all keys and returns the removed keys. The memory of the keys is freed when the
+    /// caller drops the result. The drop may take long, but needs no lock.
     ///
     /// The removal takes constant time, independent of the number of keys.
     #[must_use = "dropping it may take long: see `free_in_background`"]
@@ -306,16 +310,16 @@ impl ExclusiveAccess<'_> {
         let tables = tables.filter(|table| table.len() > 0).collect();
         // A value stays in its cell, and a reader of the cell compares the number of clears. The
         // counter grows after the tables are emptied, with `Release`: a reader of the new number
-        // finds no old cell. With the opposite order, a snapshot could keep a key that `FLUSHALL`
-        // removed.
+        // finds no old cell. If the counter grew before the tables are emptied, a snapshot could
+        // keep a key that `FLUSHALL` removed.
         self.keys.0.clears.fetch_add(1, Ordering::Release);
         self.keys.0.expiring.store(0, Ordering::Relaxed);
         let bytes = self.keys.0.memory_bytes.swap(0, Ordering::Relaxed).max(0) as u64;
         RemovedKeys { tables, bytes }
     }
 
-    /// Frees the memory of removed keys on another thread. Until the memory is freed, it counts as
-    /// [being freed](Keyspace::freeing_bytes).
+    /// Frees the memory of removed keys on a background thread. Until the memory is freed, the
+    /// memory counts as [being freed](Keyspace::freeing_bytes).
     pub fn free_in_background(&self, cleared: RemovedKeys) {
         self.keys.0.freeing.free(cleared);
     }
@@ -325,8 +329,8 @@ impl ExclusiveAccess<'_> {
     /// several times.
     ///
     /// A filter that is stored only as its parameters is built in memory for the call, once per set
-    /// of parameters. If this takes more than `max_bytes` bytes, returns `None` and does not call
-    /// `run`.
+    /// of parameters. If the built filters take more than `max_bytes` bytes, returns `None` and
+    /// does not call `run`.
     pub fn write_by<R>(
         &self,
         key: &[u8],
@@ -338,8 +342,8 @@ impl ExclusiveAccess<'_> {
         debug_assert!(!others.contains(&key), "a value is not locked twice");
         let cells: Vec<Option<Arc<Cell>>> =
             others.iter().map(|key| self.keys.0.cell(key)).collect();
-        // The exclusive access prevents other threads from locking a cell. Several cells may
-        // therefore be locked in any order.
+        // Several cells may be locked in any order, because the exclusive access prevents other
+        // threads from locking a cell.
         let states: Vec<_> = cells
             .iter()
             .map(|cell| cell.as_ref().map(|cell| cell.state.read_recursive()))
@@ -359,12 +363,12 @@ impl ExclusiveAccess<'_> {
         Some(self.write(key, now_millis, |value| run(value, &values)))
     }
 
-    /// Moves a value to another key. Replaces the old value of that key. Returns false if `from`
-    /// does not exist.
+    /// Moves the value of the key `from` to the key `to`. Replaces the old value of the key `to`.
+    /// Returns false if `from` does not exist.
     pub fn rename(&self, from: &[u8], to: &[u8], now_millis: u64) -> bool {
         if from == to {
-            // The value stays in its cell, and nothing is logged. If the value moved, a snapshot
-            // that has listed the cell would treat the key as removed.
+            // The value stays in its cell, and nothing is logged. If the value moved to a new cell,
+            // a snapshot that has listed the old cell would treat the key as removed.
             return self.read(from, now_millis, |value| value.is_some());
         }
         let taken = self.keys.0.cell(from).is_some().then(|| {

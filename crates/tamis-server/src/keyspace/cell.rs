@@ -10,15 +10,16 @@ use crate::stats::measurement::Measurement;
 
 /// A key and its value. A thread may still use a cell after the cell was removed from the table.
 ///
-/// A server may hold tens of millions of keys. A cell and its reference count therefore share one
-/// allocation of 88 bytes. The allocator takes 96 bytes for this allocation. A key of more than 22
-/// bytes has its own allocation. A filter has a second allocation for its last measurement.
+/// A server may hold tens of millions of keys. To save memory, a cell and its reference count share
+/// one allocation of 88 bytes. The allocator takes 96 bytes for an allocation of 88 bytes. A key of
+/// more than 22 bytes has its own allocation. The cell of a filter has a separate allocation for
+/// the last measurement of the filter.
 #[derive(Debug)]
 pub(super) struct Cell {
     pub key: SmallBytes,
     pub state: RwLock<CellState>,
-    /// The number of the last change. The two highest bits store the result of a later measurement
-    /// if this result needs no allocation.
+    /// The number of the key's last change. The two highest bits of the number store the result of
+    /// a measurement if the result needs no allocation.
     version: AtomicU64,
     measurement: OnceBox<Measurement>,
 }
@@ -56,7 +57,7 @@ impl Cell {
 
     /// Measures the filter. Returns the number of bytes that the measurement allocated.
     pub fn measure(&self, now_millis: u64) -> i64 {
-        // Another thread has locked the key. The next round measures the key.
+        // If another thread has locked the key, the next pass over all keys measures the key.
         let Some(state) = self.state.try_read() else { return 0 };
         if state.is_removed() {
             return 0;
@@ -123,7 +124,8 @@ pub(super) struct CellState {
 
 /// The key does not expire.
 const NEVER: u64 = u64::MAX;
-/// The key was removed from the table. A command that finds this state must look up the key again.
+/// The key was removed from the table. A command that finds a cell with the time `REMOVED` must
+/// look up the key again.
 const REMOVED: u64 = u64::MAX - 1;
 
 impl Default for CellState {

@@ -1,4 +1,4 @@
-//! Keys that were all removed together, and the thread that frees their memory.
+//! Keys that one command removed together, and the thread that frees the memory of these keys.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,7 +11,7 @@ use crate::keyspace::table::Table;
 #[derive(Debug, Default)]
 pub struct RemovedKeys {
     pub(super) tables: Vec<Table>,
-    /// The memory of all keys and values, in bytes.
+    /// The memory of all removed keys and their values, in bytes.
     pub(super) bytes: u64,
 }
 
@@ -29,14 +29,15 @@ pub(super) struct BackgroundFreeing(Arc<FreeingQueue>);
 
 #[derive(Debug, Default)]
 struct FreeingQueue {
-    /// The keys that the running thread must still free. `None` if no thread is running.
+    /// The keys that the running thread must still free. The value is `None` if no thread is
+    /// running.
     waiting: Mutex<Option<Vec<RemovedKeys>>>,
-    /// The memory that is not yet freed, in bytes.
+    /// The memory of removed keys that is not yet freed, in bytes.
     bytes: AtomicU64,
 }
 
 impl BackgroundFreeing {
-    /// Returns the memory that is not yet freed, in bytes.
+    /// Returns the memory of removed keys that is not yet freed, in bytes.
     pub fn bytes(&self) -> u64 {
         self.0.bytes.load(Ordering::Relaxed)
     }
@@ -56,7 +57,7 @@ impl BackgroundFreeing {
         let shared = self.0.clone();
         let thread = std::thread::Builder::new().name("tamis-free".to_owned());
         if thread.spawn(move || shared.run()).is_err() {
-            // The system cannot start a thread, so the current thread frees the keys.
+            // If the system cannot start a thread, the current thread frees the keys.
             self.0.run();
         }
     }
@@ -90,7 +91,7 @@ mod tests {
     #[test]
     fn removed_keys_count_until_one_thread_has_freed_them() {
         let freeing = BackgroundFreeing::default();
-        // Simulates a running thread.
+        // The empty list simulates a running thread that frees keys.
         *freeing.0.waiting.lock() = Some(Vec::new());
         for bytes in [1000, 2001] {
             freeing.free(RemovedKeys { tables: vec![Table::default(), Table::default()], bytes });

@@ -5,11 +5,11 @@ use tokio::sync::watch;
 
 /// The keys whose values have a read lease.
 ///
-/// A lease begins under exclusive access to the keys. A command with access therefore sees the
-/// lease before the command locks the value exclusively. The command can then
+/// A lease begins under exclusive access to the keys. A command with access to the keys sees the
+/// lease before the command locks the value exclusively. A command that sees a lease can
 /// [wait](Self::until_free) without blocking other commands. While a writer waits for a key, no new
-/// lease of the key begins. Without this rule, overlapping readers could hold leases of the key
-/// forever.
+/// lease of the key begins. If new leases began while a writer waits, overlapping readers could
+/// block the writer forever.
 #[derive(Debug, Default)]
 pub(super) struct Leases(watch::Sender<Vec<LeasedKey>>);
 
@@ -33,7 +33,8 @@ impl Leases {
         self.0.borrow().iter().any(|key| key.is_affected(&is_affected))
     }
 
-    /// Tests whether a writer waits for a key. No new lease of the key may begin then.
+    /// Tests whether a writer waits for a key. While a writer waits, no new lease of the key may
+    /// begin.
     pub fn is_awaited(&self, name: &[u8]) -> bool {
         self.0.borrow().iter().any(|key| *key.name == *name && key.waiting > 0)
     }
@@ -55,8 +56,8 @@ impl Leases {
         Waiter { leases: self, names: Vec::new() }
     }
 
-    /// Decrements a count of a key. Removes the entry of the key if the key has no readers and no
-    /// waiting writers.
+    /// Decrements the number of readers or of waiting writers of a key. Removes the entry of the
+    /// key if the key has no readers and no waiting writers.
     fn end(&self, name: &[u8], count: impl FnOnce(&mut LeasedKey)) {
         self.0.send_modify(|keys| {
             let at = keys.iter().position(|key| *key.name == *name).expect("the key is listed");
@@ -68,7 +69,7 @@ impl Leases {
     }
 }
 
-/// A lease of a key. Dropping this value ends the lease.
+/// A lease of a key. Dropping a `Lease` ends the lease.
 #[derive(Debug)]
 pub(super) struct Lease<'l> {
     leases: &'l Leases,
@@ -101,7 +102,7 @@ impl Waiter<'_> {
                     self.names.push(key.name.clone());
                 }
             }
-            // Return false, because no thread waits for this change.
+            // Return false, because no thread waits for a change of the number of waiting writers.
             false
         });
         _ = changed.wait_for(|keys| !keys.iter().any(|key| key.is_affected(&is_affected))).await;
@@ -151,7 +152,8 @@ mod tests {
                 assert!(len.unwrap() >= 1 << 20);
             });
             receive("the lease", &has_begun);
-            // Other commands read this value and change other values during the lease.
+            // During the lease, other commands can read the leased value and can change other
+            // values.
             assert!(get(&keyspace.shared(), b"large", 0).is_some());
             set(&keyspace.shared(), b"small", "y");
             drop(test_server::block_on(keyspace.shared_to_change(b"small")));
@@ -162,7 +164,7 @@ mod tests {
             expire(&keyspace.shared(), b"small", 10);
             let swept = [(); 2].map(|()| sweep(keyspace, 10));
             assert_eq!(swept, [1, 0], "the other stays for now");
-            // A command that changes the leased key waits and does not hold the keys.
+            // A command that changes the leased key waits without access to the keys.
             test_server::block_on(async {
                 let soon = Duration::from_millis(20);
                 let change = keyspace.shared_to_change(b"large");
@@ -186,8 +188,8 @@ mod tests {
             for _ in 0..2 {
                 threads.spawn(|| {
                     while !is_done.load(Ordering::Relaxed) {
-                        // Wait until the other reader has also begun its lease. Without a writer,
-                        // the key would then always have a lease.
+                        // Wait until the other reader has begun its lease, so that the two leases
+                        // overlap. If no writer waits, the key always has a lease.
                         keyspace.lease(b"large", 0, |_| {
                             let round = sampler.fetch_add(1, Ordering::Relaxed);
                             let mut patience = 200;
@@ -225,7 +227,7 @@ mod tests {
         let version = keyspace.shared().version(b"large", 0);
         assert!(keyspace.lease(b"none", 0, |_| ()).is_none());
         let result = keyspace.lease(b"large", 0, |_| {
-            // Another reader begins a second lease during this lease, as a snapshot would.
+            // A second reader, such as a snapshot, begins a second lease during this lease.
             let (has_two, other) = keyspace
                 .lease(b"large", 0, |_| keyspace.shared().is_leased(b"large"))
                 .expect("there is a value");

@@ -14,7 +14,7 @@ use crate::keyspace::shards::Keyspace;
 pub(crate) struct ListedKey<'k> {
     keyspace: &'k Keyspace,
     cell: Arc<Cell>,
-    /// The number of clears of the keyspace before this key was listed.
+    /// The number of times that all keys were removed together before this key was listed.
     clears: u64,
 }
 
@@ -24,9 +24,8 @@ const LARGE_BYTES: u64 = 256 << 10;
 /// The time for which a waiting writer may use the key before the next lease begins.
 const TURN: Duration = Duration::from_micros(200);
 
-/// The maximum time of one attempt to lock a small value. In the meantime, the value may have
-/// become large and have a lease. A longer attempt would then make other commands wait behind this
-/// reader.
+/// The maximum time of one attempt to lock a small value. If the value has become large and has a
+/// lease, an attempt without a time limit would make other commands wait behind this reader.
 const SOON: Duration = Duration::from_millis(1);
 
 impl ListedKey<'_> {
@@ -37,10 +36,10 @@ impl ListedKey<'_> {
     /// Runs a function on the value under a shared lock. The function gets the expiry time and the
     /// result of `observe`. Returns `None` if the key has no value.
     ///
-    /// The expiry time and the result belong to one point in time. At that time, `may_read` returns
-    /// true and no command is changing the value. A large value gets a lease. A command that
-    /// changes the value then waits without blocking other commands. Inserts that only set bits
-    /// continue.
+    /// The expiry time and the result belong to one point in time, at which `may_read` returns true
+    /// and no command is changing the value. A large value gets a lease. During the lease, a
+    /// command that changes the value waits without blocking other commands, and inserts that only
+    /// set bits continue.
     pub fn read<N, R>(
         &self,
         may_read: impl Fn() -> bool,
@@ -63,8 +62,8 @@ impl ListedKey<'_> {
                     drop(alone);
                     let run = |(value, observed)| run(value, state.expires_millis(), observed);
                     let result = observed.map(run);
-                    // Drop the lock before the lease: a writer that waits for the lease then finds
-                    // the lock free.
+                    // Drop the lock before the lease, so that a writer that waits for the lease
+                    // finds the lock free.
                     drop(state);
                     drop(lease);
                     return result;
@@ -76,7 +75,8 @@ impl ListedKey<'_> {
                     if self.is_gone(&state) {
                         return None;
                     }
-                    // Take an exclusive lock for this short read only, so that no command inserts.
+                    // Take an exclusive lock for this short read, so that no command inserts during
+                    // the read.
                     if may_read() && !is_large(&state) {
                         let value = state.value.as_ref()?;
                         let run =
@@ -97,7 +97,7 @@ impl ListedKey<'_> {
 }
 
 impl KeyspaceRef<'_> {
-    /// Tests whether the value of a key is large, so that a read takes long.
+    /// Tests whether the value of a key is so large that a read takes long.
     pub(crate) fn is_large(&self, key: &[u8], now_millis: u64) -> bool {
         self.read(key, now_millis, |value| {
             value.is_some_and(|it| it.memory_bytes().max(it.longest_reply_bytes()) > LARGE_BYTES)
@@ -110,8 +110,8 @@ impl Keyspace {
     /// other. A key that is added or removed during the iteration may be missing or included.
     pub(crate) fn listed_keys(&self) -> impl Iterator<Item = ListedKey<'_>> {
         self.shards.iter().flat_map(move |shard| {
-            // Read the counter before the cells. A cell that is added after a clear then counts as
-            // cleared and may be missing.
+            // Read the counter before the cells. With this order, a cell that is added after a
+            // clear counts as cleared and may be missing.
             let clears = self.clears();
             let cells = shard.read().cells();
             cells.into_iter().map(move |cell| ListedKey { keyspace: self, cell, clears })
@@ -119,9 +119,9 @@ impl Keyspace {
     }
 
     /// Runs a function on the value of a key under a read lease. During the lease, other commands
-    /// have access to the keys. Commands that change this value wait for the lease. Also returns
-    /// the version of the key. If the value changes later, the version changes too. Returns `None`
-    /// if the key has no value.
+    /// have access to the keys. Commands that change the leased value wait for the end of the
+    /// lease. Returns the result of the function and the version of the key. Each later change of
+    /// the value changes the version of the key. Returns `None` if the key has no value.
     pub(crate) fn lease<R>(
         &self,
         key: &[u8],
@@ -134,7 +134,7 @@ impl Keyspace {
         let state = cell.state.read();
         drop(alone);
         let result = state.value(now_millis).map(|value| (value.with_built(run), version));
-        // Drop the lock before the lease: a writer that waits for the lease then finds the lock
+        // Drop the lock before the lease, so that a writer that waits for the lease finds the lock
         // free.
         drop(state);
         drop(lease);
@@ -149,7 +149,7 @@ impl Keyspace {
                 std::thread::sleep(TURN);
             }
             let alone = self.exclusive();
-            // If a writer has begun to wait in the meantime, the writer comes first.
+            // If a writer has begun to wait for the key, this lease begins after the writer.
             if let Some(lease) = self.leases.begin(key) {
                 return (alone, lease);
             }

@@ -16,7 +16,7 @@ impl Keyspace {
     }
 
     /// Measures a filter. Does nothing if all keys were removed after the caller read `clears`,
-    /// because the memory of the filter is then no longer counted.
+    /// because the keyspace does not count the memory of a removed filter.
     pub(super) fn measure_cell(&self, cell: &Cell, clears: u64, now_millis: u64) {
         // The lock is recursive: the caller may already have shared access while another thread
         // waits for exclusive access.
@@ -26,8 +26,8 @@ impl Keyspace {
         }
     }
 
-    /// Calls `each` with the key and the used share of every filter in one shard. First measures
-    /// the filters that have no measurement yet.
+    /// Calls `each` with the key and the used share of every filter in one shard. Before the calls,
+    /// measures the filters that have no measurement yet.
     pub(crate) fn each_measurement(
         &self,
         shard: usize,

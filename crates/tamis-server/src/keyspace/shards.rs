@@ -19,7 +19,7 @@ pub struct Keyspace {
     pub(super) gate: RwLock<()>,
     pub(super) shards: Box<[Shard]>,
     pub(super) hasher: RandomState,
-    /// The memory of the keys and their values in bytes, as the allocator counts it.
+    /// The memory that the allocator uses for the keys and their values, in bytes.
     pub(super) memory_bytes: AtomicI64,
     /// The number of keys with an expiry time.
     pub(super) expiring: AtomicI64,
@@ -34,8 +34,8 @@ pub struct Keyspace {
 }
 
 /// The function that the keyspace calls for each key that is removed because the key has expired.
-/// The call holds the lock of the key. The callback logs the removal, so that a replay removes the
-/// key at the same position among the changes.
+/// The call holds the lock of the key. The callback logs the removal, so that a replay of the log
+/// removes the key at the same position among the changes.
 pub(super) struct ExpiryCallback(pub(super) Box<OnExpired>);
 
 pub(super) type OnExpired = dyn Fn(&[u8]) + Send + Sync;
@@ -49,18 +49,18 @@ impl std::fmt::Debug for ExpiryCallback {
 pub(super) type Shard = RwLock<Table>;
 
 /// The number of shards. Each shard has its own lock, so two lookups rarely wait for the same lock.
-/// `SCAN` returns whole shards. Tests use fewer shards, because the model tests create a keyspace
-/// for each of about 100,000 crashes.
+/// `SCAN` returns whole shards. Tests use fewer shards than a server, because the model tests
+/// create a keyspace for each of about 100,000 crashes.
 pub(super) const SHARDS: usize = if cfg!(test) { 16 } else { 1024 };
 
-/// The maximum table memory for one key, in bytes. A place takes a pointer and a control byte. A
-/// table has at most twice as many places as keys.
+/// The maximum table memory for one key, in bytes. A place in a hash table takes a pointer and a
+/// control byte. A table has at most twice as many places as keys.
 const PLACE_BYTES: usize = 2 * (size_of::<usize>() + 1);
 
 /// Returns the index of the shard for the hash of a key.
 fn shard_of(hash: u64) -> usize {
-    // Use the middle bits of the hash. The table uses the low bits for the place and the highest
-    // bits to distinguish keys.
+    // Use the middle bits of the hash. The hash table uses the low bits of the hash for the place
+    // and the highest bits to distinguish keys.
     (hash >> 40) as usize % SHARDS
 }
 
@@ -107,7 +107,7 @@ impl Keyspace {
         self.freeing.bytes()
     }
 
-    /// Returns the change counter. Each change increments the counter by one.
+    /// Returns the counter of changes to all keys. Each change increments the counter by one.
     pub(crate) fn changes(&self) -> u64 {
         self.changes.load(Ordering::Relaxed)
     }
@@ -147,9 +147,10 @@ impl Keyspace {
         shard.read().find(hash, key).is_none().then_some(hash)
     }
 
-    /// Reserves places in the tables for keys with these hashes. A transaction that inserts all
-    /// these keys then does not rehash other keys while all clients wait. Does nothing if the
-    /// places take more than `max_bytes` bytes. [`shrink`](Self::shrink) frees the unused places.
+    /// Reserves places in the tables for keys with these hashes. With reserved places, a
+    /// transaction that inserts all these keys does not rehash other keys while all clients wait.
+    /// Does nothing if the places take more than `max_bytes` bytes. [`shrink`](Self::shrink) frees
+    /// the places that remain unused.
     pub(crate) fn reserve(&self, mut hashes: Vec<u64>, max_bytes: u64) {
         // The list may contain the same key several times.
         hashes.sort_unstable();

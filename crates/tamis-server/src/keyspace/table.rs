@@ -10,7 +10,8 @@ use triomphe::Arc;
 
 use crate::keyspace::cell::Cell;
 
-/// Cells, indexed by their keys. Each place takes a pointer and a control byte.
+/// A hash table of cells, indexed by their keys. Each place of the table takes a pointer and a
+/// control byte.
 #[derive(Debug, Default)]
 pub(super) struct Table(HashTable<Arc<Cell>>);
 
@@ -26,12 +27,12 @@ impl Table {
         self.0.iter()
     }
 
-    /// Returns all cells. The caller can then read the cells without the lock of the table.
+    /// Returns all cells. The caller can read the returned cells without the lock of the table.
     pub fn cells(&self) -> Vec<Arc<Cell>> {
         self.0.iter().cloned().collect()
     }
 
-    /// Returns the memory of the places, in bytes.
+    /// Returns the memory of the places of the table, in bytes.
     pub fn heap_bytes(&self) -> u64 {
         allocation_bytes(self.0.allocation_size())
     }
@@ -41,8 +42,8 @@ impl Table {
         self.0.find(hash, |cell| *cell.key == *key)
     }
 
-    /// Returns the cell of a key. Creates the cell if the key has no cell. Also returns the number
-    /// of bytes by which the cells and the table have grown.
+    /// Returns the cell of a key, and the number of bytes by which the cells and the table have
+    /// grown. Creates the cell if the key has no cell.
     pub fn find_or_insert(
         &mut self,
         hash: u64,
@@ -62,7 +63,8 @@ impl Table {
         }
     }
 
-    /// Reserves places for more keys. Returns the number of bytes by which the table has grown.
+    /// Reserves places for `keys` additional keys. Returns the number of bytes by which the table
+    /// has grown.
     pub fn reserve(&mut self, keys: usize, hasher: &RandomState) -> i64 {
         let before = self.heap_bytes();
         self.0.reserve(keys, |cell| hasher.hash_one(&cell.key[..]));

@@ -58,7 +58,7 @@ fn keys_expire_and_are_swept() {
     }
     assert_eq!(sweep(&keyspace, 10), 1);
     assert!(keyspace.shared().is_empty());
-    // A value that was set again has no expiry time.
+    // A value that is set after the old value has expired has no expiry time.
     let keys = keyspace.shared();
     set(&keys, b"a", "two");
     assert_eq!(keys.expires_millis(b"a", 99), Some(None));

@@ -9,20 +9,21 @@ use triomphe::Arc;
 use crate::keyspace::cell::{Cell, CellState};
 use crate::keyspace::shards::Keyspace;
 
-/// The exclusive right to change a value. The drop records the new memory and counts, and removes
-/// the key if the value was removed. The drop also runs if the change panics, so no key without a
-/// value remains.
+/// The exclusive right to change a value. The drop of the guard records the new memory and counts,
+/// and removes the key if the value was removed. Because the drop runs even if the change panics,
+/// no key without a value remains.
 struct WriteGuard<'k> {
     keyspace: &'k Keyspace,
     cell: &'k Arc<Cell>,
-    // Invariant: `Some` until the drop.
+    // Invariant: `state` is `Some` until the drop of the guard.
     state: Option<RwLockWriteGuard<'k, CellState>>,
     bytes_before: u64,
     had_time: bool,
 }
 
 impl<'k> WriteGuard<'k> {
-    /// Waits for the lock of the value. Returns `None` if the cell was removed in the meantime.
+    /// Waits for the lock of the value. Returns `None` if the cell was removed before the lock was
+    /// free.
     fn begin(keyspace: &'k Keyspace, cell: &'k Arc<Cell>) -> Option<Self> {
         let state = cell.state.write();
         if state.is_removed() {
@@ -52,7 +53,8 @@ impl Drop for WriteGuard<'_> {
         }
         if state.value.is_none() {
             state.mark_removed();
-            // Unlock the cell first, because a thread always locks a shard before it locks a cell.
+            // Unlock the cell before locking the shard, because a thread always locks a shard
+            // before a cell.
             drop(state);
             self.keyspace.remove_cell(self.cell);
         }
@@ -72,8 +74,9 @@ impl Keyspace {
     }
 
     /// Runs a function on the value of a key and its expiry time, under an exclusive lock. A value
-    /// that is stored as [`Value::Empty`] is built first. `run` also returns whether `run` has
-    /// changed anything. Removes the key if `run` removes the value.
+    /// that is stored as [`Value::Empty`] is built before the function runs. `run` returns its
+    /// result and whether `run` has changed the value or the expiry time. Removes the key if `run`
+    /// removes the value.
     pub(super) fn write_if<R>(
         &self,
         key: &[u8],
@@ -91,7 +94,7 @@ impl Keyspace {
     }
 
     /// Runs a function on the stored value of a key and its expiry time, under an exclusive lock.
-    /// `run` also returns whether `run` has changed anything.
+    /// `run` returns its result and whether `run` has changed the value or the expiry time.
     fn write_kept<R>(
         &self,
         key: &[u8],

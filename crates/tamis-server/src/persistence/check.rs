@@ -14,26 +14,26 @@ use crate::persistence::recover::stream::Stream;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DataReport {
-    /// The number of keys after a start with these files.
+    /// The number of keys of a server that starts with the checked files.
     pub keys: usize,
     /// The number of changes in the logs.
     pub changes: u64,
-    /// The number of bytes after the last valid change that were never recorded as synced. A start
-    /// moves these bytes to another file.
+    /// The number of bytes after the last valid change that were never recorded as synced. A server
+    /// moves torn bytes to another file when the server starts.
     pub torn_bytes: u64,
-    /// One line for each damaged file and for each loss. Empty if a server can start with these
-    /// files.
+    /// One line for each damaged file and for each loss. The list is empty if a server can start
+    /// with the files.
     pub lost: Vec<String>,
     /// The folder to which a repair has moved the old files.
     pub aside: Option<PathBuf>,
 }
 
-/// Reads the data files of a server in the same way as a start with this option `hash-key`. Changes
-/// no file. Takes as much memory as the data.
+/// Reads the data files of a server in the same way as a server that starts with the option
+/// `hash-key`. Changes no file. The check takes as much memory as the data.
 ///
 /// # Errors
 ///
-/// [`DurabilityError`] contains the reason why a server would not start with these files.
+/// [`DurabilityError`] contains the reason why a server would not start with the data files.
 ///
 /// # Examples
 ///
@@ -50,8 +50,8 @@ pub fn check_data(dir: &Path, hash_key: HashKey) -> Result<DataReport, Durabilit
     check(&OsDisk(dir.to_owned()))
 }
 
-/// Checks the key of new filters. If the option requires a key from the folder, a start reads the
-/// key after the data.
+/// Checks the key of new filters. If the option requires a key from the folder, a server that
+/// starts reads the key after the data.
 pub(super) fn check_hash_key(dir: &Path, option: HashKey) -> Result<(), DurabilityError> {
     let path = hash_key::path(dir);
     match option.can_use(dir).map_err(DurabilityError::io(&path))? {

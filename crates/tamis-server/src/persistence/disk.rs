@@ -1,4 +1,5 @@
-//! The data folder of a server, and the file operations on it. Some tests use a simulated disk.
+//! The data folder of a server, and the file operations on the folder. Some tests use a simulated
+//! disk.
 
 use std::fmt::Debug;
 use std::fs::{File, OpenOptions};
@@ -18,7 +19,7 @@ pub(crate) trait Disk: Debug + Send + Sync {
     /// Opens a file for reading and writing.
     fn open(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>>;
 
-    /// Renames a file and replaces any file with the new name.
+    /// Renames a file. If a file with the new name exists, the rename replaces that file.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
 
     /// Removes a file.
@@ -39,10 +40,10 @@ pub(crate) trait Disk: Debug + Send + Sync {
 
 /// An open file.
 pub(crate) trait DiskFile: Debug + Send + Sync {
-    /// Reads bytes at an offset. Returns the number of bytes; 0 means the end of the file.
+    /// Reads bytes at an offset. Returns the number of bytes read; 0 means the end of the file.
     fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize>;
 
-    /// Reads until the buffer is full or the file ends. Returns the number of bytes.
+    /// Reads until the buffer is full or the file ends. Returns the number of bytes read.
     fn read_at_most(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
         let mut len = 0;
         while len < bytes.len() {
@@ -59,10 +60,10 @@ pub(crate) trait DiskFile: Debug + Send + Sync {
     /// Writes all bytes at an offset. After an error, the file may contain any part of the bytes.
     fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()>;
 
-    /// Returns the length in bytes.
+    /// Returns the length of the file in bytes.
     fn len(&self) -> io::Result<u64>;
 
-    /// Truncates or extends the file.
+    /// Truncates or extends the file to `len` bytes.
     fn set_len(&self, len: u64) -> io::Result<()>;
 
     /// Reserves disk space for `len` bytes at an offset, which may be beyond the end of the file.
@@ -73,7 +74,7 @@ pub(crate) trait DiskFile: Debug + Send + Sync {
     /// Makes the file's bytes and length durable.
     fn sync(&self) -> io::Result<()>;
 
-    /// Tests whether `path` still names this file.
+    /// Tests whether `path` is a name of this open file.
     fn is_at(&self, path: &Path) -> bool;
 }
 
@@ -152,7 +153,7 @@ impl DiskFile for File {
     }
 
     fn sync(&self) -> io::Result<()> {
-        // `sync_data` also makes a changed length durable.
+        // `sync_data` makes the data and a changed length durable.
         self.sync_data()
     }
 
@@ -166,7 +167,7 @@ impl DiskFile for File {
 /// The number of bytes in one copy step.
 const COPY_BYTES: u64 = 4 << 20;
 
-/// Copies bytes from an offset of one file to an offset of another file.
+/// Copies `len` bytes from an offset of one file to an offset of a second file.
 pub(super) fn copy_bytes(
     (from, from_at): (&dyn DiskFile, u64),
     (to, to_at): (&dyn DiskFile, u64),
@@ -194,7 +195,7 @@ pub(crate) struct Sequential {
 }
 
 impl Sequential {
-    /// Starts at the beginning of the file.
+    /// Creates a reader or writer at the beginning of the file.
     pub fn new(file: Arc<dyn DiskFile>) -> Self {
         Self { file, offset: 0 }
     }

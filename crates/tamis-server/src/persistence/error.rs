@@ -11,19 +11,19 @@ use crate::system::system_error::without_code;
 pub enum DurabilityError {
     /// A file cannot be read or written.
     Io {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
-        /// The cause.
+        /// The cause of the I/O error.
         error: io::Error,
     },
     /// Another server uses the folder.
     Locked {
-        /// The folder.
+        /// The path of the folder.
         path: PathBuf,
     },
     /// A file is damaged, and synced data is lost.
     Damaged {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
         /// The offset of the first damaged byte.
         at: u64,
@@ -32,14 +32,14 @@ pub enum DurabilityError {
     },
     /// A required file is missing.
     Missing {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
         /// The role of the file.
         what: &'static str,
     },
-    /// A different version of Tamis wrote the file.
+    /// A version of Tamis with a different file format wrote the file.
     Version {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
     },
 }

@@ -19,17 +19,17 @@ pub(super) struct FolderLock {
 }
 
 impl Drop for FolderLock {
-    /// Unlocks the files before they are closed. A child process that another thread has just
-    /// forked may still have copies of the files. Without the explicit unlock, the lock would end
-    /// only when the last copy is closed.
+    /// Unlocks the files before the drop closes the files. A child process that any thread has just
+    /// forked may still have copies of the open files. Without the explicit unlock, the lock would
+    /// end only when the last copy of the open files is closed.
     fn drop(&mut self) {
-        // If the unlock fails, the files are only closed.
+        // If the unlock fails, the drop only closes the files.
         _ = self.folder.unlock();
         _ = self.file.unlock();
     }
 }
 
-/// Creates the folder if it does not exist, and locks it for this process.
+/// Creates the folder if the folder does not exist, and locks the folder for this process.
 ///
 /// The lock on the folder remains even if a user deletes the file `lock`. Some file systems can
 /// lock only files.
@@ -61,8 +61,8 @@ pub(super) struct Folder<'d> {
     pub disk: &'d dyn Disk,
     snapshots: Vec<u64>,
     logs: Vec<u64>,
-    /// The names of files whose numbers are not below [`NUMBER_LIMIT`]. No server wrote these
-    /// files.
+    /// The names of files whose numbers are not below [`NUMBER_LIMIT`]. A server writes only files
+    /// with numbers below this limit.
     too_high: Vec<String>,
     /// The number of the newest log in the manifest.
     pub recorded: Option<u64>,
@@ -96,8 +96,8 @@ impl<'d> Folder<'d> {
         Ok(Self { disk, snapshots, logs, too_high, recorded, secret })
     }
 
-    /// Checks that every number is below [`NUMBER_LIMIT`]. A start cannot determine the order of a
-    /// file with a higher number.
+    /// Checks that every number is below [`NUMBER_LIMIT`]. A server that starts cannot determine
+    /// the order of files whose numbers are not below this limit.
     ///
     /// # Errors
     ///
@@ -141,8 +141,9 @@ impl<'d> Folder<'d> {
         self.snapshots.last().copied()
     }
 
-    /// Returns the same folder without its newest snapshot, if the logs that the snapshot replaces
-    /// still exist. The logs exist if the server ended before it removed them.
+    /// Returns a copy of this list of files without the newest snapshot, if the logs that the
+    /// snapshot replaces still exist. The replaced logs exist if the server ended before the server
+    /// removed them.
     pub fn without_newest_snapshot(&self) -> Option<Self> {
         let mut older = self.clone();
         let newest = older.snapshots.pop()?;
@@ -150,8 +151,8 @@ impl<'d> Folder<'d> {
         (is_whole && older.first() < newest).then_some(older)
     }
 
-    /// Returns the number of the first log to read. This is the number of the newest snapshot, or
-    /// the lowest number of a log if there is no snapshot.
+    /// Returns the number of the first log to read. The first log has the number of the newest
+    /// snapshot, or the lowest number of all logs if there is no snapshot.
     pub fn first(&self) -> u64 {
         self.snapshot().or_else(|| self.logs.first().copied()).unwrap_or(0)
     }
@@ -169,15 +170,15 @@ impl<'d> Folder<'d> {
         snapshots.chain(logs).filter(move |(number, _)| *number < limit).map(|(_, path)| path)
     }
 
-    /// Removes the snapshots and logs with lower numbers. A file that cannot be removed remains; a
-    /// start does not read it.
+    /// Removes the snapshots and logs with numbers below `number`. A file that cannot be removed
+    /// remains, but a start does not read this file.
     pub fn remove_before(&self, number: u64) {
         self.paths_below(number).for_each(|path| _ = self.disk.remove(&path));
     }
 }
 
 /// Returns the number in the name of a log or a snapshot. Returns [`u64::MAX`] if the number does
-/// not fit. Returns `None` for any other name.
+/// not fit into a `u64`. Returns `None` if `name` is not the name of a log or a snapshot.
 fn number_of(name: &str, prefix: &str) -> Option<u64> {
     let digits = name.strip_prefix(prefix)?.strip_suffix(".tamis")?;
     let is_canonical = digits == "0" || !digits.starts_with('0');

@@ -5,7 +5,7 @@
 //! ```
 //!
 //! The first check is the XXH3-64 hash of the 20 bytes before the check, truncated to 32 bits. With
-//! this check, a reader can distinguish a file of a later version from a damaged file.
+//! the first check, a reader can distinguish a file of a later version from a damaged file.
 //!
 //! The secret is random and not 0. The secret is the seed of all checks after the header. A client
 //! does not know the secret, so bytes that a client chose never look like a part of the file to a
@@ -17,7 +17,7 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 /// The length of a header, in bytes.
 pub(super) const BYTES: usize = SECRET_AT + FIELD_BYTES;
-/// The offset of the position.
+/// The offset of the position in a header.
 const POSITION_AT: usize = 12;
 const CHECK_AT: usize = POSITION_AT + 8;
 const SECRET_AT: usize = CHECK_AT + 4;
@@ -32,12 +32,12 @@ pub(super) struct Kind {
 /// The content of a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FileHeader {
-    /// The header has this version.
+    /// The header is valid and has the version in [`Kind`].
     Valid { position: u64, secret: u64 },
-    /// The header has another version.
+    /// The header is valid and has a version other than the version in [`Kind`].
     OtherVersion,
-    /// The header is damaged or belongs to another type of file. The position is read from its
-    /// usual offset. The secret is 0 if the check of the secret is wrong.
+    /// The header is damaged, or the file is not of the expected type. The position is read from
+    /// its usual offset. The secret is 0 if the check of the secret is wrong.
     Damaged { position: u64, secret: u64 },
 }
 

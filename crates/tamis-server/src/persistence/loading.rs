@@ -1,12 +1,13 @@
 //! Serves clients while the server loads its data, which may take minutes.
 //!
 //! The listeners are open before the data is loaded. During the load, a thread accepts connections
-//! and replies `LOADING` to every command, as Redis does. The exceptions are `QUIT` and `INFO`.
+//! and replies `LOADING` to every command except `QUIT` and `INFO`, as Redis does. During the load,
 //! `INFO` works if the default user needs no password and may run `INFO`.
 //!
-//! After the load, these connections continue as usual client connections and keep the received
-//! part of their next command. TLS connections are closed after the load, because their state
-//! belongs to this thread. The HTTP port responds with status 503.
+//! After the load, the connections continue as usual client connections and keep the received part
+//! of their next command. TLS connections are closed after the load, because the state of a TLS
+//! connection belongs to the loading thread. During the load, the HTTP port responds with status
+//! 503.
 
 mod connection;
 mod http;
@@ -153,7 +154,7 @@ async fn accept(
                     shared.connected.send_modify(|count| *count -= 1);
                 });
             }
-            // The usual cause is the limit of open files.
+            // The usual cause of this error is the limit of open files.
             Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
         }
     }

@@ -1,10 +1,11 @@
 //! The append-only log of a running server: its files, and the thread that syncs the files.
 //!
-//! A connection writes its frames to the file before it sends the replies. One `write` contains all
-//! frames of a pipeline. A killed process therefore loses no change whose reply was sent. While a
-//! sync is running, the connection passes the write to another thread, because on some file systems
-//! a write waits for the sync. With [`FsyncPolicy::Always`], the log thread writes and syncs. One
-//! sync then serves all waiting connections.
+//! A connection writes its frames to the file before the connection sends the replies. One `write`
+//! contains all frames of a pipeline. Because the frames are written before the replies, a killed
+//! process loses no change whose reply was sent. While a sync is running, the connection passes the
+//! write to a background thread, because on some file systems a write waits for the sync. With
+//! [`FsyncPolicy::Always`], the log thread writes and syncs, and one sync serves all waiting
+//! connections.
 
 pub(super) mod frame;
 pub(super) mod frames;
@@ -65,12 +66,14 @@ impl Log {
     }
 
     /// Opens a group. All records that are appended before the end of the group become one atomic
-    /// change. The caller has exclusive access to the keys. The group has disk space for images of
-    /// `image_bytes` bytes in total. The caller keeps the space for all other records.
+    /// change. The caller has exclusive access to the keys. The group has disk space for serialized
+    /// values (images) of `image_bytes` bytes in total. The caller keeps a reservation of disk
+    /// space for all records other than images.
     ///
     /// # Errors
     ///
-    /// Returns the reason why the images cannot be logged. No group is open then.
+    /// Returns the reason why the log has no space for the serialized values. On an error, no group
+    /// is open.
     pub fn begin_group(&self, image_bytes: u64) -> Result<LogGroup<'_>, String> {
         let images = self.core.admit(image_bytes)?;
         self.core.with(|state| state.begin_group(Some(images)));
@@ -115,8 +118,8 @@ impl Log {
                 (is_own && inner.state.has_file_job(), inner.state.syncing.is_some())
             };
             if can_write && !has_yielded {
-                // The other connections of this thread run their commands first. One `write` then
-                // serves all connections.
+                // Yield, so that the other connections of this thread run their commands first and
+                // one `write` serves all connections.
                 has_yielded = true;
                 tokio::task::yield_now().await;
                 continue;
@@ -125,8 +128,8 @@ impl Log {
                 self.core.run_file_job(self.core.uptime_millis());
                 continue;
             }
-            // The connection subscribes before it reads the state. The connection therefore misses
-            // no progress.
+            // The connection subscribes before the connection reads the state, so the connection
+            // misses no progress.
             let Some(progress) = &mut progress else {
                 progress = Some(self.core.progress.subscribe());
                 continue;
@@ -159,13 +162,14 @@ impl Log {
     /// # Errors
     ///
     /// Returns the reason why the log continues in the old file, or why the log cannot be written
-    /// now. In the second case, the log may continue in the new file later.
+    /// now. If the log cannot be written at this time, the log may continue in the new file at a
+    /// later time.
     pub fn rotated(&self) -> Result<(), String> {
         let write = || _ = self.core.run_file_job(self.core.uptime_millis());
         self.core.wait_for(write, LogState::rotated)?
     }
 
-    /// Writes and syncs the remaining changes. The log accepts no more changes.
+    /// Writes and syncs the remaining changes. A closed log accepts no more changes.
     ///
     /// # Errors
     ///

@@ -1,6 +1,6 @@
-//! Stores the number of the newest log whose name is durable. A start uses the number to detect
-//! that this log was removed. The manifest also stores a copy of the log's secret. A repair uses
-//! the copy to read a log with a damaged header.
+//! Stores the number of the newest log whose name is durable. A start uses the stored number to
+//! detect that the newest log was removed. The manifest contains a copy of the secret of the log,
+//! which a repair uses to read a log with a damaged header.
 //!
 //! ```text
 //! log 4 secret 0123456789abcdef
@@ -22,7 +22,7 @@ pub(super) fn path(disk: &dyn Disk) -> PathBuf {
 pub(super) struct Manifest {
     /// The number of the newest log.
     pub log: u64,
-    /// The secret of that log.
+    /// The secret of the newest log.
     pub secret: u64,
 }
 
@@ -37,7 +37,7 @@ impl Manifest {
 ///
 /// # Errors
 ///
-/// The I/O error of the write. The old manifest is unchanged then.
+/// The I/O error of the write. On an error, the old manifest is unchanged.
 pub(super) fn write(disk: &dyn Disk, Manifest { log, secret }: Manifest) -> io::Result<()> {
     let path = path(disk);
     let temporary = path.with_extension("part");
@@ -52,8 +52,8 @@ pub(super) fn write(disk: &dyn Disk, Manifest { log, secret }: Manifest) -> io::
     write().inspect_err(|_| _ = disk.remove(&temporary))
 }
 
-/// Writes the manifest for a log. If the write fails, logs a warning, because the server works
-/// without the new manifest.
+/// Writes the manifest for a log. If the write fails, logs a warning, because the server also works
+/// with the old manifest.
 pub(super) fn record_newest(disk: &dyn Disk, log: &LogFile) {
     if let Err(error) = write(disk, Manifest::of(log)) {
         tracing::warn!(

@@ -5,15 +5,17 @@
 //! real code. The test models only the threads. Each step is the work of one thread between two
 //! points at which another thread may run.
 //!
-//! After each crash, the oracle compares the recovered keys with the history of the log:
+//! After each crash, the test compares the recovered keys with the history of the log:
 //!
-//! * The recovered state is the state after some prefix of the history. Each change of the prefix
-//!   is applied exactly once, and each transaction is applied atomically.
-//! * The prefix contains every change whose reply was sent. The prefix also contains every change
-//!   that a reply depends on, such as the reply that an item is already present. With
-//!   [`FsyncPolicy::Always`] this rule holds after a power loss. With the other policies, the rule
-//!   holds after a process is killed.
-//! * The prefix contains every synced change, with each policy.
+//! * The recovered state is the state after a prefix of the history (the first changes up to some
+//!   change). Each change of the prefix is applied exactly once, and each transaction is applied
+//!   atomically.
+//! * The prefix contains every change whose reply was sent, and every change that a sent reply
+//!   depends on. An example is a reply that an item is already present. With
+//!   [`FsyncPolicy::Always`], the prefix contains the changes of all sent replies after a power
+//!   loss. With every other policy, the prefix contains the changes of all sent replies after a
+//!   process is killed.
+//! * The prefix contains every synced change, with each sync policy.
 
 mod oracle;
 mod saver;
@@ -41,37 +43,38 @@ use saver::Saver;
 /// The next operation of a client.
 #[derive(Clone, Copy, Debug)]
 enum Op {
-    /// `BF.MADD filter item item`
+    /// The client runs `BF.MADD filter item item`.
     Insert([u32; 2]),
-    /// `INCR key`
+    /// The client runs `INCR key`.
     Increment(&'static str),
-    /// `DEL key`
+    /// The client runs `DEL key`.
     Remove(&'static str),
-    /// `MULTI`, `INCR one`, `INCR other`, `EXEC`
+    /// The client runs `MULTI`, `INCR one`, `INCR other`, `EXEC`.
     Transaction,
-    /// `MULTI`, `FLUSHALL`, `BF.RESERVE filter …`, `EXEC`
+    /// The client runs `MULTI`, `FLUSHALL`, `BF.RESERVE filter …`, `EXEC`.
     Flush,
 }
 
-/// The progress of a client.
+/// The progress of a client in its next operation.
 #[derive(Debug)]
 enum Caller {
     Idle,
     /// The change of the client has a reservation of disk space.
     Admitted(Op),
-    /// The client has a ticket for an insert.
+    /// The client has begun an insert and holds the ticket of the insert.
     Begun {
         ticket: u64,
         items: [u32; 2],
     },
-    /// The client has set its bits. The listed items were new.
+    /// The client has set the bits of its items. The listed items were new to the filter.
     Set {
         ticket: u64,
         items: [u32; 2],
         hashes: Vec<u64>,
         new: Vec<u32>,
     },
-    /// The client is inside a transaction. `left` is the number of remaining changes.
+    /// The client is inside a transaction. `left` is the number of remaining changes of the
+    /// transaction.
     InTransaction {
         left: usize,
     },
@@ -108,7 +111,7 @@ struct World {
     clients: Vec<(Caller, Vec<Op>)>,
     /// The reservation of disk space that each client keeps for its next change.
     admitted: Vec<Option<Hold>>,
-    /// True if other threads may run between the admission of a change and the change itself.
+    /// True if other threads may run after a change is admitted and before the change is applied.
     admits_apart: bool,
     saves: usize,
     saver: Saver,
@@ -311,7 +314,7 @@ impl World {
                         self.admitted[i] = Some(admitted);
                         if self.admits_apart { Caller::Admitted(op) } else { self.run(op) }
                     }
-                    // The client gets an error, and its change is not applied.
+                    // The client gets an error, and the change of the client is not applied.
                     Err(_) => Caller::Idle,
                 }
             }
@@ -350,7 +353,8 @@ impl World {
                 Caller::InTransaction { left: left - 1 }
             }
             Caller::Answers { mut needs, items, end } => {
-                // The log now contains the change.
+                // Drop the reservation of disk space, because the log contains the change of the
+                // client.
                 self.admitted[i] = None;
                 let now = self.now_millis;
                 if self.core.with(|state| state.readiness(&mut needs, true, now))
@@ -396,8 +400,8 @@ impl World {
     /// access to the keys.
     fn flush(&mut self) {
         self.save_before_flush();
-        // The log contains all changes whose replies were sent. The promised position therefore
-        // covers these changes.
+        // The promised position covers all changes whose replies were sent, because the log
+        // contains these changes.
         self.promised_items.clear();
         for (client, _) in &mut self.clients {
             if let Caller::Answers { items, .. } = client {

@@ -1,15 +1,15 @@
-//! Fills a keyspace at the start of a server: loads the newest snapshot, then applies all changes
+//! Fills a keyspace at the start of a server: loads the newest snapshot, and applies all changes
 //! after the snapshot.
 //!
 //! All logs together are one stream. The stream is valid from its start to the first invalid byte.
-//! If this byte is before the last position that is recorded as synced, changes are lost and the
-//! server does not start. After the synced position, a crash may leave any bytes, because the
-//! system writes pages in any order. The bytes after the valid part are a torn tail, which is moved
-//! to another file.
+//! If the first invalid byte is before the last position that is recorded as synced, changes are
+//! lost and the server does not start. After the synced position, a crash may leave any bytes,
+//! because the system writes pages in any order. The bytes after the valid part are a torn tail,
+//! which the server moves to another file.
 //!
-//! All data is made durable before the server replies with it. Bytes that may not be durable are
-//! written again: after a failed sync, the system may mark pages as written although they are not
-//! written.
+//! The server makes all data durable before a reply contains the data. The server writes bytes
+//! again if the bytes may not be durable: a failed sync may mark pages as written that are not on
+//! the disk.
 
 pub(super) mod replay;
 pub(super) mod stream;
@@ -43,7 +43,8 @@ pub(super) struct Recovered {
 ///
 /// # Errors
 ///
-/// [`DurabilityError`] if files are damaged, missing or cannot be used. No file is changed then.
+/// [`DurabilityError`] if files are damaged, missing or cannot be used. On an error, no file is
+/// changed.
 pub(super) fn recover(disk: &dyn Disk, keyspace: &Keyspace) -> Result<Recovered, DurabilityError> {
     let folder = Folder::read(disk)?;
     let mut replay = Replay::new(keyspace);
@@ -70,7 +71,7 @@ fn make_durable(stream: Stream<'_>) -> Result<(LogFile, u64), DurabilityError> {
         }
     }
     let Some(last) = logs.pop() else {
-        // This is the first start of a server with this folder.
+        // Without a log, this is the first start of a server with this folder.
         let fail = |BeginError { error, .. }| DurabilityError::io(&log_file::path(disk, 0))(error);
         let log = begin_durable(disk, 0, 0).map_err(fail)?;
         record_newest(disk, &log);
@@ -97,7 +98,7 @@ fn make_durable(stream: Stream<'_>) -> Result<(LogFile, u64), DurabilityError> {
     Ok((last, end))
 }
 
-/// Creates a log that begins at `position`. The stream is durable up to this position. Returns
+/// Creates a log that begins at `position`. The stream of logs is durable up to `position`. Returns
 /// after the header and the name of the log are durable.
 pub(super) fn begin_durable(
     disk: &dyn Disk,
@@ -119,8 +120,8 @@ fn free_name(disk: &dyn Disk, path: &Path) -> Result<PathBuf, DurabilityError> {
     Ok(disk.dir().join(name.expect("a folder does not have that many files")))
 }
 
-/// Copies a torn tail to a separate file. The tail contains no synced change, so a full disk must
-/// not prevent a start.
+/// Copies a torn tail to a separate file. The torn tail contains no synced change, so a full disk
+/// must not prevent a start.
 fn keep_tail(disk: &dyn Disk, log: &LogFile, end: u64, len: u64) -> Result<(), DurabilityError> {
     let aside = free_name(disk, &log.path)?;
     let copy = || {
@@ -137,7 +138,7 @@ fn keep_tail(disk: &dyn Disk, log: &LogFile, end: u64, len: u64) -> Result<(), D
     Ok(())
 }
 
-/// Writes the header of a log again in place. Also writes again the bytes between two positions.
+/// Writes the header of a log, and the bytes between two positions, again in place.
 fn write_again(log: &LogFile, from: u64, to: u64) -> io::Result<()> {
     let rewrite = |at, len| copy_bytes((&*log.file, at), (&*log.file, at), len);
     rewrite(0, log_file::HEADER_BYTES as u64)?;
@@ -162,8 +163,8 @@ mod tests {
 
     #[test]
     fn damage_before_a_log_that_the_manifest_names_is_refused() {
-        // No `synced` field contains this position: the crash happened before the next field was
-        // durable.
+        // No `synced` field contains the position of the damage, as after a crash before the next
+        // field was durable.
         let disk = SimDisk::default();
         let (first, end) = write_log(&disk, 0, 0, &["a", "b", "c"]);
         write_log(&disk, 1, end, &["d"]);
@@ -189,11 +190,11 @@ mod tests {
             disk.flip(&first.path, at);
             assert_refused(0);
             disk.flip(&first.path, at);
-            // A damaged later log has the same effect.
+            // A second log whose header is damaged is refused like a damaged first log.
             let (second, _) = write_log(&disk, 1, end, &["c"]);
             disk.flip(&second.path, at);
             assert_refused(1);
-            // The first log is empty. The second log proves that changes existed.
+            // A truncated first log is refused, because the second log proves that changes existed.
             disk.flip(&second.path, at);
             first.file.set_len(10).unwrap();
             assert_refused(0);

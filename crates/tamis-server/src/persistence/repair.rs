@@ -4,12 +4,13 @@
 //! `damaged-N`:
 //!
 //! 1. The repair creates a hard link in `damaged-N` for every original. If the file system does not
-//!    support links, the repair creates a copy. Both names are durable.
-//! 2. The repair writes the new log and the new snapshot. A start loads the newest snapshot.
+//!    support links, the repair creates a copy. The original name and the new name are durable.
+//! 2. The repair writes the new log and the new snapshot. A server that starts loads the newest
+//!    snapshot.
 //! 3. The repair writes the number of the new log to the manifest.
-//! 4. The repair removes the original names.
+//! 4. The repair removes the original names of the old files.
 //!
-//! After a crash between two steps, run the same command again.
+//! After a crash between two steps, the user runs the repair again.
 
 mod salvage;
 
@@ -31,19 +32,21 @@ use crate::persistence::snapshot;
 use crate::persistence::snapshot::writer::SnapshotWriter;
 use salvage::{Salvaged, salvage};
 
-/// Writes the valid data of a server's files as a new snapshot. Keeps the old files in a new folder
+/// Writes the valid data of a server's files as a new snapshot. Moves the old files to a new folder
 /// inside `dir`. Does nothing if a server with this option `hash-key` can start with the files.
 ///
-/// A damaged hash key is also moved to that folder if the option requires a hash key from the
-/// folder. The next start generates a new key.
+/// If the option requires a hash key from `dir`, a damaged hash key file is moved with the old
+/// files. After the move of the key file, the next start generates a new key.
 ///
-/// The repair skips damaged changes and keeps the changes after them. A filter may then lack items,
-/// and a key may exist again if the change that removed the key is lost. The old files are never
-/// lost. If the machine fails during the repair, run the repair again.
+/// The repair skips damaged changes and keeps the changes after the damage. After the repair, a
+/// filter may lack items, and a removed key may exist again if the change that removed the key is
+/// lost. The old files are never lost. If the machine fails during the repair, run the repair
+/// again.
 ///
 /// # Errors
 ///
-/// [`DurabilityError`] if the files cannot be read or written. The old files are unchanged then.
+/// [`DurabilityError`] if the files cannot be read or written. On an error, the old files are
+/// unchanged.
 pub fn repair_data(dir: &Path, hash_key: HashKey) -> Result<DataReport, DurabilityError> {
     let _lock = lock_existing(dir)?;
     let disk = OsDisk(dir.to_owned());
@@ -104,8 +107,8 @@ fn set_aside(folder: &Folder<'_>) -> Result<PathBuf, DurabilityError> {
     Ok(aside)
 }
 
-/// Creates a folder `damaged-N`. If an earlier repair has left an empty folder, returns that
-/// folder.
+/// Creates a folder `damaged-N`. If a previous repair has left an empty folder `damaged-N`, returns
+/// the empty folder.
 fn free_folder(disk: &dyn Disk) -> Result<PathBuf, DurabilityError> {
     let names = disk.names(disk.dir()).map_err(DurabilityError::io(disk.dir()))?;
     let is_free = |name: &String| {
@@ -138,8 +141,8 @@ fn keep(disk: &dyn Disk, path: &Path, to: &Path) -> io::Result<()> {
     copy().inspect_err(|_| _ = disk.remove(&part))
 }
 
-/// Writes the keys as a snapshot with an empty log. A start uses the new files instead of all older
-/// files.
+/// Writes the keys as a snapshot with an empty log. A start uses the new snapshot and the new log
+/// instead of all older files.
 fn write_new(
     disk: &dyn Disk,
     number: u64,
@@ -147,7 +150,7 @@ fn write_new(
     keyspace: &Keyspace,
 ) -> Result<(), DurabilityError> {
     let log_path = log_file::path(disk, number);
-    // Write the log first, because a snapshot without its log counts as damaged.
+    // Write the log before the snapshot, because a snapshot without its log counts as damaged.
     let log = begin_durable(disk, number, position)
         .map_err(|begun| DurabilityError::io(&log_path)(begun.error))?;
     let write = || {
@@ -179,8 +182,8 @@ mod tests {
 
     const X: &[u8] = &[b'x'; 40];
 
-    /// Returns a disk with only durable data: a snapshot of four keys, and a log of four more keys.
-    /// One key in each file is damaged.
+    /// Returns a disk with only durable data: a snapshot of four keys, and a log of four other
+    /// keys. One key in each file is damaged.
     fn damaged_disk() -> SimDisk {
         let disk = SimDisk::default();
         let (log, end) = write_log(&disk, 1, 100, &["late:0", "late:1", "late:2", "late:3"]);
@@ -217,7 +220,7 @@ mod tests {
         }
     }
 
-    /// Runs the repair again after a crash. Then starts the server with the repaired folder.
+    /// Runs the repair again after a crash, and starts the server with the repaired folder.
     fn assert_repairs(disk: &SimDisk, originals: &BTreeMap<String, Vec<u8>>, when: &str) {
         assert_kept(disk, originals, when);
         match check(disk) {
@@ -289,7 +292,7 @@ mod tests {
         let disk = damaged_disk();
         let before = originals(&disk);
         disk.refuse_links();
-        // The repair creates the folder and the first copy. Then the disk is full.
+        // The disk is full after the repair has created the folder and the first copy.
         disk.fail_at(disk.operations() + 3, Fault::Full);
         assert!(matches!(repair(&disk), Err(DurabilityError::Io { .. })));
         let mut after = disk.names(disk.dir()).unwrap();
@@ -302,8 +305,8 @@ mod tests {
 
     #[test]
     fn an_older_snapshot_and_its_logs_replace_a_damaged_one() {
-        // The process was killed after it wrote a new snapshot and before it removed the old
-        // snapshot.
+        // Simulate a process that was killed after the write of a new snapshot and before the
+        // removal of the old snapshot.
         let disk = SimDisk::default();
         write_snapshot(&disk, 1, (100, 100), &[("a", X)]);
         let (_, end) = write_log(&disk, 1, 100, &["b"]);
@@ -318,11 +321,12 @@ mod tests {
         empty.create(&newest).unwrap();
         for (disk, keys, losses) in [
             (&disk, 3, 0),
-            // Logs do not replace the snapshot before them, even if the logs report fewer losses.
+            // Logs without a snapshot do not replace the snapshot before these logs, even if the
+            // logs alone report fewer losses.
             (&without_snapshot, 2, 1),
-            // Truncated bytes count as lost.
+            // The truncated bytes of a file count as lost.
             (&empty, 3, 0),
-            // An older snapshot without its log does not replace the newer snapshot.
+            // An older snapshot whose log is missing does not replace the newer snapshot.
             (&without_log, 2, 1),
         ] {
             let report = repair(disk).unwrap();

@@ -1,16 +1,17 @@
 //! A simulated disk for the model test. A seed determines which data a crash leaves on the disk.
 //!
 //! A write goes to the page cache. A sync makes the written bytes durable. After a power loss, any
-//! subset of the unsynced pages remains. One of these pages is torn. A file that grew has any
-//! length up to the new length. A file name becomes durable when its folder is synced. After a
-//! power loss, each name has a prefix of the changes to this name since the last sync of the
-//! folder. If the name of a folder is lost, all names in the folder are lost. A killed process
-//! loses no data of the page cache.
+//! subset of the unsynced pages remains. One of the unsynced pages is torn. After a power loss, a
+//! file that grew has any length up to the new length. A file name becomes durable when its folder
+//! is synced. After a power loss, each name has a prefix of the changes to this name since the last
+//! sync of the folder. If the name of a folder is lost, all names in the folder are lost. A killed
+//! process loses no data of the page cache.
 //!
 //! A test can make an operation fail. A failed write writes any part of its bytes. A failed sync
 //! leaves the pages in the cache but marks the pages as written: no later sync writes these pages,
-//! as on Linux. A disk can have a capacity. A reservation that does not fit takes all remaining
-//! space, as on ext4. A change of the file length frees the space after the end of the file.
+//! as on Linux. A test can limit the capacity of a disk. A reservation that does not fit takes all
+//! remaining space, as on ext4. A change of the file length frees the space after the end of the
+//! file.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -54,8 +55,8 @@ struct Inode {
     durable: Vec<u8>,
     /// The pages of the cache that are not on the disk.
     dirty: BTreeSet<usize>,
-    /// The disk space of the file, in bytes. If the file is longer, the file has disk space for its
-    /// length.
+    /// The disk space of the file, in bytes. If the file is longer than this number, the file has
+    /// disk space for its length.
     allocated: usize,
 }
 
@@ -64,7 +65,7 @@ struct DiskState {
     inodes: Vec<Inode>,
     names: BTreeMap<PathBuf, usize>,
     durable_names: BTreeMap<PathBuf, usize>,
-    /// The changes of names since the last sync of their folder.
+    /// The changes of file names since the last sync of their folder.
     renamed: Vec<(PathBuf, Option<usize>)>,
     /// The folders inside the root folder of the disk.
     dirs: BTreeSet<PathBuf>,
@@ -72,29 +73,29 @@ struct DiskState {
     refuses_links: bool,
     /// True if the file system cannot reserve space.
     refuses_reservations: bool,
-    /// The maximum bytes of all named files together. `None` means no limit.
+    /// The maximum bytes of all named files together. `None` means that the disk has no limit.
     capacity: Option<usize>,
     /// Counts operations that change the disk.
     operations: usize,
     /// The operation that fails, and its error.
     fault: Option<(usize, Fault)>,
-    /// The operation at which the process or the machine stops. This operation and all later
-    /// operations have no effect.
+    /// The operation at which the process or the machine stops. The operation at which the disk
+    /// stops, and all operations after it, have no effect.
     ends_at: Option<usize>,
     /// The offset from which the bytes of files cannot be read.
     unreadable_from: Option<u64>,
-    /// The number of bytes read.
+    /// The number of bytes that were read.
     bytes_read: u64,
 }
 
-/// The way in which an operation fails.
+/// The error with which an operation fails.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Fault {
     Io = 5,
     Full = 28,
 }
 
-/// A disk. Clones share the same disk.
+/// A simulated disk. All clones of a `SimDisk` share one disk.
 #[derive(Clone, Debug, Default)]
 pub(super) struct SimDisk(Arc<Mutex<DiskState>>);
 
@@ -123,7 +124,7 @@ impl DiskState {
     }
 
     /// Counts an operation. Returns the result of the operation, and whether the operation takes
-    /// effect. An operation may take effect although it returns an error.
+    /// effect. An operation may take effect although the operation returns an error.
     fn uncertain_step(&mut self) -> (io::Result<()>, bool) {
         let result = self.step();
         let happens = result.is_ok() || self.operations.is_multiple_of(2);
@@ -198,13 +199,13 @@ impl SimDisk {
         self.0.lock().operations
     }
 
-    /// Makes an operation fail.
+    /// Makes an operation on the disk fail.
     pub fn fail_at(&self, operation: usize, fault: Fault) {
         self.0.lock().fault = Some((operation, fault));
     }
 
-    /// Ends the process before an operation. This operation and all later operations have no
-    /// effect.
+    /// Ends the process before an operation. The operation at which the disk stops, and all
+    /// operations after it, have no effect.
     pub fn end_at(&self, operation: usize) {
         self.0.lock().ends_at = Some(operation);
     }
@@ -219,12 +220,12 @@ impl SimDisk {
         self.0.lock().bytes_read
     }
 
-    /// Makes hard links fail from now on.
+    /// Makes hard links fail after this call.
     pub fn refuse_links(&self) {
         self.0.lock().refuses_links = true;
     }
 
-    /// Makes reservations of disk space fail from now on.
+    /// Makes reservations of disk space fail after this call.
     pub fn refuse_reservations(&self) {
         self.0.lock().refuses_reservations = true;
     }
@@ -263,8 +264,8 @@ impl SimDisk {
         self.open(path).and_then(|file| file.write_all_at(&[byte ^ 1], at)).expect("it is open");
     }
 
-    /// Returns the disk in the state that a new process finds. With a `power_loss`, a part of the
-    /// unsynced data is lost.
+    /// Returns the disk in the state that a new process finds. If `power_loss` is `Some`, a part of
+    /// the unsynced data is lost.
     pub fn after_crash(&self, power_loss: Option<&mut Random>) -> Self {
         let mut state = DiskState {
             operations: 0,

@@ -1,4 +1,5 @@
-//! A snapshot: every key with its value. The server writes the snapshot while it serves clients.
+//! A snapshot: every key with its value. The server writes the snapshot while the server serves
+//! clients.
 //!
 //! ```text
 //! | header (`header.rs`), with the position of its log |
@@ -10,16 +11,17 @@
 //! end item      | 2⁶⁴ − 1    | keys     | end      | 0            | check |
 //! ```
 //!
-//! Every number is a `u64`. The value is serialized.
+//! Every number is a `u64`. The value of a key is in serialized form.
 //!
-//! When the snapshot was complete, the stream of logs was durable up to `end`. No value in the
-//! snapshot contains a change after `end`.
+//! When the snapshot was complete, the stream of logs was durable up to the position `end`. No
+//! value in the snapshot contains a change after the position `end`.
 //!
 //! The check is the XXH3-64 hash of the 32 bytes before the check. The checksum is the XXH3-64 hash
-//! of the value, the key and the three numbers after the key length. Both use the same seed: the
-//! offset of the item, XOR the secret of the file. After a damaged item, a repair searches for the
-//! next item and tests one check per byte. A client does not know the secret, so no value that a
-//! client chose looks like an item. The second header replaces a damaged first header.
+//! of the value, the key and the three numbers after the key length. The check and the checksum use
+//! the same seed: the offset of the item, XOR the secret of the file. After a damaged item, a
+//! repair searches for the next item: the repair tests the check at every byte. A client does not
+//! know the secret, so no value that a client chose looks like an item. If the first header is
+//! damaged, a reader uses the copy of the header.
 
 pub(super) mod reader;
 pub(super) mod writer;
@@ -34,7 +36,7 @@ use crate::persistence::header::Kind;
 
 const KIND: Kind = Kind { magic: b"TAMISNAP", version: 1 };
 
-/// Marks the end of the keys. The number is stored in the place of a key length.
+/// Marks the end of the keys. The writer stores this number in the place of a key length.
 const END: u64 = u64::MAX;
 
 /// Returns the path of a snapshot.
@@ -73,7 +75,7 @@ fn parse_item_header(header: &[u8; ITEM_HEADER_BYTES], seed: u64) -> ([u64; 4], 
     (std::array::from_fn(number), is_valid)
 }
 
-/// Returns the checksum of an item. `sum` already contains the value.
+/// Returns the checksum of an item. `sum` is the checksum state after the value.
 fn finish_sum(mut sum: Xxh3, key: &[u8], numbers: &[u64]) -> u64 {
     sum.update(key);
     numbers.iter().for_each(|number| sum.update(&number.to_le_bytes()));

@@ -21,15 +21,16 @@ use crate::system::clock::now_millis;
 pub(crate) struct Durable {
     pub log: Log,
     disk: Arc<dyn Disk>,
-    /// Locked while a snapshot is written.
+    /// The thread that writes a snapshot holds this lock during the write.
     saving: Mutex<()>,
-    /// True while a snapshot writes one key after another. A command that moves a value then logs
-    /// the whole value, so that the snapshot and the log together contain the value.
+    /// True while a snapshot writes one key after another. While this flag is true, a command that
+    /// moves a value logs the whole value, so that the snapshot and the log together contain the
+    /// value.
     is_saving: AtomicBool,
     /// The memory of the keyspace at the last snapshot, in bytes.
     snapshot_bytes: AtomicU64,
     pub last_save_millis: AtomicU64,
-    /// Locked as long as the server uses the folder.
+    /// The lock of the folder, which the server holds as long as the server uses the folder.
     lock: Mutex<Option<FolderLock>>,
 }
 
@@ -74,8 +75,8 @@ impl Durable {
         self.is_saving.load(Ordering::Acquire)
     }
 
-    /// Writes a snapshot and begins a new log. If another snapshot is being written, first waits
-    /// for its end.
+    /// Writes a snapshot and begins a new log. If another snapshot is being written, waits for the
+    /// end of that snapshot before the start.
     pub fn save(&self, keyspace: &Keyspace) -> Result<(), DurabilityError> {
         let _saving = self.saving.lock();
         let saved = self.save_alone(keyspace);
@@ -90,8 +91,8 @@ impl Durable {
     fn save_alone(&self, keyspace: &Keyspace) -> Result<u64, DurabilityError> {
         let fail = |why: String| DurabilityError::io(self.disk.dir())(std::io::Error::other(why));
         let (number, position) = {
-            // No command runs during the rotation. All records of a command are therefore in the
-            // same log.
+            // No command runs during the rotation, so that all records of a command are in the same
+            // log.
             let _alone = keyspace.exclusive();
             self.is_saving.store(true, Ordering::Release);
             self.log.rotate().map_err(fail)?

@@ -14,22 +14,23 @@ use crate::users::{AclLogEntry, Denied};
 /// The memory of a new key in addition to its bytes and its value, with a margin.
 const KEY_BYTES: u64 = 256;
 
-/// An upper bound of the bytes that the log needs for a word, in addition to the bytes of the word.
+/// An upper bound of the bytes that the log needs for a word of a command, in addition to the bytes
+/// of the word.
 pub(crate) const WORD_BYTES: u64 = 32;
 
 /// Returns an upper bound of the bytes that a command writes to the log. The log contains the words
-/// of the command, or the hashes of its items. The log also contains the parameters and the key of
-/// a filter that the command creates.
+/// of the command, or the hashes of its items. If the command creates a filter, the log contains
+/// the parameters and the key of the filter.
 ///
-/// The bound does not include the value that `RESTORE` logs, because its size is unknown until the
-/// payload is decoded.
+/// The bound does not include the value that `RESTORE` logs, because the size of the value is
+/// unknown until the payload is decoded.
 pub(crate) fn logged_bytes(command: &Command, argv: Argv<'_>) -> u64 {
     let argv = match command.handler {
         Handler::WriteKeys(WriteKeys::Restore) => &argv[..2],
         _ => argv,
     };
     let key_bytes = argv.get(1).map_or(0, |key| key.len() as u64);
-    // A long command is logged in chunks. Each chunk contains the key.
+    // A long command is logged in chunks. Each chunk in the log contains the key.
     let chunks = match command.first_item(argv) {
         Some(first) => (argv.len() - first).div_ceil(most_items(command)) as u64,
         None => 0,
@@ -67,12 +68,12 @@ impl Session {
             });
         }
         check_subcommand(command, argv)?;
-        // A queued command does not change data yet.
+        // A command that is queued for `EXEC` does not change data before `EXEC`.
         let bytes = if self.transaction.is_some() { 0 } else { logged_bytes(command, argv) };
         let admitted = self.check_change(command, bytes, config).map_err(Reply::error)?;
         if command.has(Flag::DenyOom) && config.max_memory_bytes != 0 {
-            // An upper bound: a string takes as much memory as its argument, an item takes less
-            // memory, and the key may be new.
+            // The sum is an upper bound: the key may be new, and a string or an item takes at most
+            // as much memory as its argument.
             let bytes = KEY_BYTES + argv.iter().map(|word| word.len() as u64).sum::<u64>();
             if self.server.used_memory() + bytes > config.max_memory_bytes {
                 return Err(Reply::error(text::server::MEMORY));
@@ -84,7 +85,7 @@ impl Session {
         Ok(admitted)
     }
 
-    /// Records a command or key in `ACL LOG` if the user has no permission for it.
+    /// Records in `ACL LOG` a command or key for which the user has no permission.
     pub fn log_refusal(&self, refusal: &Denied) {
         let (reason, object) = match refusal {
             Denied::Command(name) => ("command", name.as_bytes()),

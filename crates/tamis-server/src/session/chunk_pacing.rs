@@ -9,11 +9,11 @@ use tamis_commands::Command;
 /// The items belong to one command or to consecutive commands.
 pub(crate) const ITEMS: usize = 4096;
 
-/// The same limit for a command that moves stored items. Moving stored items may take a million
-/// times as long as a lookup.
+/// The maximum number of items in a chunk of a command that moves stored items. Moving stored items
+/// may take a million times as long as a lookup.
 const ITEMS_ALONE: usize = 64;
 
-/// The maximum duration of a chunk.
+/// The maximum duration of a chunk of a long command.
 const TURN: Duration = Duration::from_millis(1);
 
 /// Returns the maximum number of items of a command that run in one chunk.
@@ -21,13 +21,13 @@ pub(crate) fn most_items(command: &Command) -> usize {
     if command.batch_items().is_some() { ITEMS } else { ITEMS_ALONE }
 }
 
-/// The number of items of a long command that run in one chunk. A connection keeps this number from
-/// one command to the next.
+/// The number of items of a long command that run in one chunk. A connection keeps the chunk size
+/// from one command to the next.
 ///
-/// The number starts at one item. After each quick chunk, the number is multiplied by four. An item
-/// may be the first item in a page of memory, and the system must then clear the page. Clearing a
+/// The chunk size starts at one item. After each quick chunk, the chunk size is multiplied by four.
+/// If an item is the first item in a page of memory, the system must clear the page. Clearing a
 /// page takes as long as ten thousand lookups. In a large empty filter, nearly every item is the
-/// first item in its page.
+/// first item in its page of memory.
 pub(crate) struct ChunkPacing {
     pub items: usize,
 }
@@ -45,8 +45,8 @@ impl ChunkPacing {
             let fit = TURN.as_nanos() * items as u128 / took.as_nanos();
             self.items = (fit as usize).max(1);
         } else if took < TURN / 4 {
-            // A chunk may be small because the command has few items or a lower limit. A quick
-            // small chunk must not reduce the size.
+            // Do not reduce the chunk size after a quick small chunk: the command may have few
+            // items or may allow only few items per chunk.
             self.items = self.items.max((items * 4).min(ITEMS));
         }
     }

@@ -15,8 +15,8 @@ use crate::system::clock::now_millis;
 const NO_LIMIT: u32 = 65_536;
 
 impl Session {
-    /// Runs a command in chunks and appends its reply. The items of the command begin at argument
-    /// `first`.
+    /// Runs a command in chunks and appends the reply of the command. The items of the command
+    /// begin at argument `first`.
     pub async fn run_in_chunks(
         &mut self,
         handler: KeyHandler,
@@ -28,14 +28,14 @@ impl Session {
     ) {
         let (start, mut items) = argv.split_at(first);
         let most_items = most_items(command);
-        // Each chunk logs the words before the items again. Because a chunk has many items, the log
-        // needs no more space for these words than was reserved for the items.
+        // Each chunk logs the words before the items again. If a chunk has enough items, the words
+        // before the items need at most the space that was reserved for the items.
         let start_bytes: u64 = start.iter().map(|word| word.len() as u64 + WORD_BYTES).sum();
         let least_items = (start_bytes as usize / 16).clamp(1, most_items);
         let mut long = LongReply::begin(items.len(), env.protocol, out);
         let mut chunk_argv = start.to_vec();
-        // The limit applies only at the start of a command. The command itself may exceed the
-        // limit, as in RedisBloom.
+        // The limit `cf-max-expansions` applies only at the start of a command. During the command,
+        // the filter may exceed the limit, as in RedisBloom.
         let behind = Settings { cf_max_expansions: NO_LIMIT, ..env.settings.clone() };
         let mut env = *env;
         // Only the first chunk counts as a key lookup.
@@ -60,8 +60,8 @@ impl Session {
             match long.push(&done, out) {
                 Next::Chunk => {}
                 Next::End => break,
-                // Only the first chunk can be refused, unless another command replaced the key in
-                // the meantime.
+                // Only the first chunk can be refused, unless another command replaced the key
+                // between two chunks.
                 Next::Refusal => return self.answer(command, &done.reply, out),
             }
             self.pace.note(chunk.len(), began.elapsed());
@@ -83,14 +83,14 @@ struct LongReply {
     written: usize,
 }
 
-/// The next action after a chunk.
+/// The next action after a chunk of a command has run.
 #[derive(Debug, PartialEq, Eq)]
 enum Next {
     Chunk,
-    /// The reply ends, because the filter accepts no more items.
+    /// The reply ends, because the filter rejects all further items.
     End,
-    /// The whole chunk was refused, so the command is refused. The part of the reply that was
-    /// already written is removed.
+    /// The filter or the server refused the whole chunk, so the command is refused. The part of the
+    /// reply that was already written is removed.
     Refusal,
 }
 

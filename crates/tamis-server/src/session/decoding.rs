@@ -10,7 +10,7 @@ use crate::shared_state::SharedState;
 use crate::system::held_memory::Hold;
 
 /// The maximum length of data that the calling thread decodes, in bytes. A background thread
-/// decodes longer data.
+/// decodes data above this length.
 const LONG_DATA_BYTES: usize = 256 << 10;
 
 /// A value that was decoded from the data of a command. `hold` counts the memory of the value until
@@ -27,22 +27,22 @@ impl Decoded {
         self.hold.bytes()
     }
 
-    /// Returns the length of the image in the log, in bytes.
+    /// Returns the length of the value in the log, in bytes.
     pub fn image_bytes(&self) -> u64 {
         self.value.image_bytes()
     }
 
-    /// Returns the value and stops counting its memory in `hold`. When the value is stored under a
-    /// key, the keyspace counts its memory.
+    /// Returns the value and stops counting the memory of the value in `hold`. When the value is
+    /// stored under a key, the keyspace counts the memory of the value.
     pub fn into_value(self) -> Value {
         self.value
     }
 }
 
 impl Session {
-    /// Decodes the data of a command. Returns `None` if the command has no data or will be refused.
-    /// The command then refuses. If the key was removed in the meantime, the command decodes the
-    /// data itself.
+    /// Decodes the data of a command. Returns `None` if the command has no data, or if the server
+    /// would refuse the command now. If the reason for the refusal disappears before the command
+    /// runs, the command decodes the data itself.
     pub async fn decode(&self, call: Call<'_>) -> Option<Result<Decoded, NotDecoded>> {
         if call.command.data(call.argv).is_none() || refuses_data(&self.server, call) {
             return None;
@@ -91,13 +91,15 @@ async fn decode_data(
             .await
             .map_err(|_| NotDecoded::Refused(Reply::error(text::server::NOT_COPIED)))??
     };
-    // Other clients may have decoded values in the meantime. All decoded values together must fit.
+    // During the decoding, other clients may have decoded values. The decoded values of all clients
+    // together must fit into `maxmemory`.
     let hold = server.reserve_memory(value.heap_bytes());
     let hold = hold.ok_or(NotDecoded::Memory)?;
     Ok(Decoded { value, hold })
 }
 
-/// Returns a function that decodes a payload. The value must fit in the memory that is left now.
+/// Returns a function that decodes a payload. The decoded value must fit into the remaining memory
+/// at the time of the call.
 pub(crate) fn payload_decoder(
     server: &SharedState,
     env: &Env<'_>,
@@ -107,8 +109,8 @@ pub(crate) fn payload_decoder(
     move |payload| decode_payload(payload, max_filter_bytes, limit)
 }
 
-/// Tests whether a command with data would fail now, independent of the data. Returns false for a
-/// command without data.
+/// Tests whether a command with data would fail at the time of the call, independent of the data.
+/// Returns false for a command without data.
 pub(crate) fn refuses_data(server: &SharedState, Call { command, argv, env }: Call<'_>) -> bool {
     let keys = server.keyspace.shared();
     match command.data(argv) {
@@ -134,7 +136,7 @@ mod tests {
     fn data_is_decoded_before_the_keys_are_locked() {
         let server = test_server::start();
         let shared = server.shared();
-        // A command that accesses the keyspace waits for this lock.
+        // While the test holds exclusive access, a command that accesses the keyspace waits.
         let alone = shared.keyspace.exclusive();
         let (sender, decoded) = std::sync::mpsc::channel();
         let thread = shared.clone();
@@ -164,7 +166,7 @@ mod tests {
         let shared = server.shared().clone();
         let (sender, answered) = std::sync::mpsc::channel();
         std::thread::spawn(move || {
-            // Decoding in the background waits for a permit. No permit is left.
+            // Take all permits, so that decoding in the background waits.
             shared.copies.forget_permits(usize::MAX);
             let mut session = test_server::session(&shared);
             let file = vec![0; LONG_DATA_BYTES + 1];

@@ -26,9 +26,9 @@ use places::reserve_places;
 use prepared::{Prepared, TURN_COMMANDS};
 use run_queued::{Allowed, run_queued};
 
-/// Runs the queued commands without any other command in between. Appends the replies to `out`. If
-/// the replies together exceed the limit of a client, the server discards the replies and closes
-/// the connection, as Redis does. The changes of the commands remain.
+/// Runs the queued commands without any other command in between. Appends the replies to the queued
+/// commands to `out`. If the replies together exceed the limit of a client, the server discards the
+/// replies and closes the connection, as Redis does. The changes of the commands remain.
 ///
 /// # Errors
 ///
@@ -55,7 +55,7 @@ pub(crate) async fn exec(
     Ok(())
 }
 
-/// Prepares the transaction before the keys are locked. Then locks the keys and runs the commands.
+/// Prepares the transaction, locks the keys, and runs the commands.
 async fn lock_and_run(
     session: &mut Session,
     queued: &[Vec<Vec<u8>>],
@@ -74,7 +74,7 @@ async fn lock_and_run(
             return Err(Reply::NullArray);
         }
     }
-    // The following local variables are dropped in reverse order.
+    // Rust drops the following local variables in reverse order.
     let _places = reserve_places(&server, &prepared).await;
     let decoded = match &allowed {
         Some(_) => {
@@ -98,15 +98,16 @@ async fn lock_and_run(
     // up.
     let _admitted = check_changes(session, &prepared)?;
     let group = begin_log_group(&server, &prepared, &decoded, env, &alone)?;
-    // The drop order matters: first the group, then the images, then the lock of the keys.
+    // The drop order matters: the log group is dropped before its serialized values (`images`), and
+    // `images` before the lock of the keys.
     let (mut images, _group) = group.unzip();
     run_queued(session, &prepared, (&allowed, decoded), &mut images, env, &alone, out);
     Ok(())
 }
 
 /// Checks that the commands of a transaction may change data now. Returns a reservation of disk
-/// space for their changes, which form one frame of the log. Returns `None` if there is no log or
-/// no change.
+/// space for the changes of the transaction, which form one frame of the log. Returns `None` if
+/// there is no log or no change.
 fn check_changes(session: &Session, prepared: &Prepared<'_>) -> Result<Option<Hold>, Reply> {
     let config = session.server.config();
     let changes = prepared.iter().filter(|(command, _)| command.may_change());
@@ -121,9 +122,9 @@ fn check_changes(session: &Session, prepared: &Prepared<'_>) -> Result<Option<Ho
     Ok(admitted)
 }
 
-/// Checks all commands of a transaction before the keys are locked. Yields to other connections.
-/// Returns the user and the version of the user list before the check, if the user may run all
-/// commands. Returns `None` if any command is not allowed.
+/// Checks all commands of a transaction before the keys are locked. The check yields to other
+/// connections. Returns the user and the version of the user list before the check, if the user may
+/// run all commands. Returns `None` if any command is not allowed.
 async fn allowed(session: &mut Session, prepared: &Prepared<'_>) -> Allowed {
     let version = session.server.users.version();
     session.refresh_user().ok()?;

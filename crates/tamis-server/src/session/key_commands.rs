@@ -25,9 +25,10 @@ pub(crate) struct KeyCalls<'c, 'w> {
 }
 
 impl Session {
-    /// Runs calls of a command. `batch` holds the items of the calls if the command has items. If
-    /// the command changes the key, first waits until no read lease of the key exists. Passes the
-    /// reply to each call to `take`. Returns the time at which the calls ran.
+    /// Runs one or more calls of a command on one key. `batch` holds the items of the calls if the
+    /// command has items. If the command changes the key, waits until no read lease of the key
+    /// exists before the calls run. Passes the reply to each call to `take`. Returns the time at
+    /// which the calls ran.
     pub async fn run_on_key(
         &self,
         calls: KeyCalls<'_, '_>,
@@ -47,7 +48,7 @@ impl Session {
                 let decoded = self.decode(call).await;
                 let keys = keyspace.shared_to_change(argv[1]).await;
                 let call = call.at(now_millis());
-                // Until here, the memory of the value counts as held memory.
+                // Until this line, the memory of the decoded value counts as held memory.
                 let decoded =
                     decoded.map(|it| it.map(Decoded::into_value).map_err(NotDecoded::into_reply));
                 take(self.write_one(write, call, &keys, decoded));
@@ -65,7 +66,7 @@ impl Session {
                         batch.answers(items).for_each(take);
                         return env.now_millis;
                     }
-                    // Other connections run now, and can take the lock of the key.
+                    // Yield, so that other connections run and can take the lock of the key.
                     drop(keys);
                     tokio::task::yield_now().await;
                 }
@@ -102,8 +103,8 @@ impl Session {
         }
     }
 
-    /// Runs a batch under shared access to its value, and passes the replies to `take`. Returns
-    /// false and changes nothing if the batch needs exclusive access.
+    /// Runs a batch under shared access to the value of the key, and passes the replies to `take`.
+    /// Returns false and changes nothing if the batch needs exclusive access.
     fn run_shared(
         &self,
         items: BatchItems,
@@ -117,8 +118,8 @@ impl Session {
         let mut has_run = false;
         let log = self.server.durable.as_ref().map(|durable| &durable.log);
         let run = |value: Option<&Value>| {
-            // The command sets bits before the log contains the insert. The ticket delays all
-            // replies that may depend on these bits until the insert is logged.
+            // The command sets bits before the log contains the insert. The ticket of the insert
+            // delays all replies that may depend on the set bits until the insert is logged.
             let _inserting = log.filter(|_| items.inserts).map(Log::begin_insert);
             let Some(answers) = batch.run(items, value, now_millis) else { return false };
             has_run = true;
@@ -141,8 +142,8 @@ impl Session {
         has_run
     }
 
-    /// Runs a part of an inserting batch under an exclusive lock of its value. `batch` contains the
-    /// replies afterwards.
+    /// Runs a part of an inserting batch under an exclusive lock of the value. After the call,
+    /// `batch` contains the replies.
     fn insert(
         &self,
         items: BatchItems,
@@ -174,7 +175,8 @@ impl Session {
         keys: &KeyspaceRef<'_>,
         mut decoded: Option<Result<Value, Reply>>,
     ) -> KeyReply {
-        // Read this value before the key is locked, because no command holds the locks of two keys.
+        // Read the value of the other key before the key is locked, because no command holds the
+        // locks of two keys.
         let like = command
             .like_key(argv)
             .map(|other| keys.read(other, env.now_millis, |other| made_like(other, &env)));
@@ -206,7 +208,7 @@ impl Session {
     /// # Errors
     ///
     /// Returns the same error for every command if there is no memory for a value that the commands
-    /// created. The new value is removed.
+    /// created. If there is no memory for the new value, the new value is removed.
     fn change<R>(
         &self,
         command: &Command,
@@ -223,7 +225,8 @@ impl Session {
                 layers.limit_growth(most);
             }
             let outcome = apply(value);
-            // No other command has read the new value yet, so the value can be removed.
+            // The new value can be removed, because no other command has read the new value before
+            // this point.
             if !was_there
                 && command.has(Flag::DenyOom)
                 && !self.server.has_memory_for(value.as_ref())

@@ -16,8 +16,8 @@ impl Session {
         self.user = user;
     }
 
-    /// Removes the authentication. The connection then runs as the default user if the default user
-    /// needs no password.
+    /// Removes the authentication. If the default user needs no password, the connection continues
+    /// as the default user.
     pub fn reset_user(&mut self) {
         let user = self.server.users.default_user();
         self.is_authenticated = false;
@@ -43,14 +43,15 @@ impl Session {
         let user = self.server.users.get(&self.user.name);
         match user.filter(|user| user.number == self.user.number && user.is_on) {
             Some(user) => {
-                // Store the version from before the lookup. If users change during the lookup, the
-                // next call looks up the user again.
+                // Store the version of the user list from before the lookup. If users change during
+                // the lookup, the next call looks up the user again.
                 self.users_version = version;
                 self.user = user;
                 Ok(())
             }
             None => {
-                // Keep the old version. Every later command of a transaction is then refused too.
+                // Keep the old version of the user list, so that every later command of a
+                // transaction is refused too.
                 self.is_closing = true;
                 Err(Reply::error(text::acl::GONE))
             }

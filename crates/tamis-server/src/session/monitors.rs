@@ -1,8 +1,8 @@
 //! `MONITOR`: sends the commands of all other clients to monitoring clients.
 //!
-//! Each command appends a line to the feed of each monitor. The connection of the monitor takes the
-//! lines from the feed, and sends them as fast as the client reads. If there is no monitor, a
-//! command only reads one counter.
+//! Each command appends a line to the feed of each monitor (a client that runs `MONITOR`). The
+//! connection of the monitor takes the lines from the feed, and sends the lines as fast as the
+//! client reads. If there is no monitor, a command only reads one counter.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -24,7 +24,7 @@ pub(crate) struct Monitors {
     feeds: Mutex<Vec<Arc<Feed>>>,
 }
 
-/// The lines that are not yet sent to a monitor.
+/// The lines that are not yet sent to a monitoring client.
 #[derive(Debug)]
 pub(crate) struct Feed {
     /// The ID of the monitoring client. The client does not receive its own commands.
@@ -32,24 +32,26 @@ pub(crate) struct Feed {
     lines: Mutex<MonitorLines>,
     /// The memory of unread replies of this client, including the lines.
     unread: HeldMemory,
-    /// Notified when lines are added, or when users change.
+    /// Wakes the connection when lines are added, or when users change.
     pub changed: Notify,
 }
 
 #[derive(Debug)]
 struct MonitorLines {
     bytes: Vec<u8>,
-    /// The memory of the lines, counted for all clients and for this client.
+    /// The memory of the lines, which is counted for all clients together and for this client.
     memory: [Hold; 2],
-    /// True if the lines exceeded the limit and lines were dropped.
+    /// True if the unsent lines exceeded the limit, so that the feed dropped lines.
     is_over: bool,
 }
 
-/// The maximum bytes of lines in a feed if the replies of clients have no limit.
+/// The maximum bytes of lines that wait for a monitoring client, if the replies of clients have no
+/// limit.
 const MAX_FEED_BYTES: u64 = 256 << 20;
 
 impl Feed {
-    /// Removes and returns the lines. Returns `None` if lines were dropped.
+    /// Removes and returns the lines. Returns `None` if lines were dropped because the client reads
+    /// too slowly.
     pub fn take(&self) -> Option<Vec<u8>> {
         let mut lines = self.lines.lock();
         if lines.is_over {
@@ -60,7 +62,7 @@ impl Feed {
     }
 
     /// Appends a line. If the unread bytes of the client, including its replies, would exceed
-    /// `most`, drops all lines instead.
+    /// `most`, drops all lines and does not append the line.
     fn push(&self, line: &[u8], most: u64) {
         let mut lines = self.lines.lock();
         let others = self.unread.bytes() - lines.memory[1].bytes();
@@ -77,7 +79,7 @@ impl Feed {
     }
 }
 
-/// A monitoring connection. Dropping this value ends the monitoring.
+/// A monitoring connection. Dropping a `Monitoring` ends the monitoring.
 #[derive(Debug)]
 pub(crate) struct Monitoring {
     monitors: Arc<Monitors>,
@@ -112,19 +114,20 @@ impl Monitors {
         Monitoring { monitors: self.clone(), feed }
     }
 
-    /// Tests whether any client monitors.
+    /// Tests whether any client runs `MONITOR`.
     pub fn any(&self) -> bool {
         self.count.load(Ordering::Relaxed) > 0
     }
 
-    /// Wakes the monitoring connections after a change of users. Some users may have lost the
-    /// permission to monitor.
+    /// Wakes the monitoring connections after a change of users. After the change, some users may
+    /// have lost the permission to monitor.
     pub fn users_changed(&self) {
         self.feeds.lock().iter().for_each(|feed| feed.changed.notify_one());
     }
 
     /// Sends consecutive calls of one command to all monitors, except calls of admin commands, as
-    /// Redis does. A feed keeps at most `hard_bytes` bytes. 0 selects the default limit.
+    /// Redis does. At most `hard_bytes` bytes of lines wait for each monitor. If `hard_bytes` is 0,
+    /// the default limit applies.
     pub fn show(
         &self,
         client: &Client,

@@ -1,5 +1,5 @@
-//! Runs the commands of a client in order: checks them, groups them into batches, and appends the
-//! replies.
+//! Runs the commands of a client in order: checks the commands, groups the commands into batches,
+//! and appends the replies.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -33,8 +33,8 @@ struct Turn<'w> {
     batch: Batch<'w>,
 }
 
-/// The connection writes the replies to the socket when the replies have this many bytes. A long
-/// pipeline of replies therefore does not accumulate in memory.
+/// The connection writes the replies to the socket when the replies have this many bytes. With this
+/// limit, the replies to a long pipeline do not accumulate in memory.
 const WRITE_BYTES: usize = 256 << 10;
 
 impl Session {
@@ -61,7 +61,7 @@ impl Session {
         ran
     }
 
-    /// Runs the first command. Also runs the next commands if they form a batch with the first
+    /// Runs the first command, and the next commands if these commands form a batch with the first
     /// command. Returns the number of commands that ran.
     async fn run_next<'w>(
         &mut self,
@@ -70,7 +70,7 @@ impl Session {
         turn: &mut Turn<'w>,
         out: &mut Vec<u8>,
     ) -> usize {
-        // The reservation of disk space is dropped after the change is logged.
+        // The variable `_admitted` keeps the reservation of disk space until the change is logged.
         let Some((command, _admitted)) = self.admit(commands[0], config, out) else {
             turn.began = Instant::now();
             return 1;
@@ -78,16 +78,16 @@ impl Session {
         let reply_start = out.len();
         let ran = self.run_admitted(command, commands, config, turn, out).await;
         self.note_change(command, reply_start..out.len(), ran);
-        // The limit that `CONFIG SET slowlog-log-slower-than` sets already applies to this command
-        // itself, as in Redis.
+        // If this command is `CONFIG SET slowlog-log-slower-than`, the new limit applies to the
+        // command itself, as in Redis.
         let config = turn.new_config.as_deref().unwrap_or(config);
         turn.began = self.count(command, &commands[..ran], turn.began, config);
         ran
     }
 
     /// Finds a command and checks whether the command may run now. Returns the command with the
-    /// disk space for its change. Returns `None` if the command was refused or queued by `MULTI`.
-    /// The command then already has its reply.
+    /// disk space for its change. If the command was refused or queued by `MULTI`, appends the
+    /// reply and returns `None`.
     fn admit(
         &mut self,
         argv: Argv<'_>,
@@ -112,8 +112,8 @@ impl Session {
         Some((command, admitted))
     }
 
-    /// Runs a command that was already checked. Also runs the next commands if they form a batch
-    /// with this command. Returns the number of commands that ran.
+    /// Runs a command that was already checked. Runs the next commands together with this command
+    /// if these commands form a batch. Returns the number of commands that ran.
     async fn run_admitted<'w>(
         &mut self,
         command: &'static Command,
@@ -144,7 +144,8 @@ impl Session {
         if command.has(Flag::Admin) || is_exec {
             turn.new_config = Some(self.server.config());
         }
-        // A command on several keys may wait for the keys. `SAVE` and `DEBUG RELOAD` take seconds.
+        // Update the time, because a command on several keys may wait for the keys, and `SAVE` and
+        // `DEBUG RELOAD` take seconds.
         let is_about_keys = matches!(command.handler, Handler::ReadKeys(_) | Handler::WriteKeys(_));
         if turn.new_config.is_some() || is_about_keys {
             turn.now_millis = now_millis();
@@ -153,16 +154,16 @@ impl Session {
             // Monitors see `EXEC` after the commands of the transaction, as in Redis.
             self.show(command, &[argv], config);
         }
-        // Redis closes the connection without a reply to some commands. Clients treat a reply to
-        // such a command as a failure.
+        // Redis closes the connection without a reply to some commands. If Redis sends no reply to
+        // a command, clients treat a reply as a failure.
         if let Some(reply) = reply.filter(|_| !command.has(Flag::NoReply)) {
             self.answer(command, &reply, out);
         }
         1
     }
 
-    /// Runs a command on one key. Also runs the next commands if they form a batch with this
-    /// command. Returns the number of commands that ran.
+    /// Runs a command on one key. Runs the next commands together with this command if these
+    /// commands form a batch. Returns the number of commands that ran.
     async fn run_key_commands<'w>(
         &mut self,
         handler: KeyHandler,
@@ -199,8 +200,9 @@ impl Session {
         len
     }
 
-    /// Checks the other commands of a batch in the same way as [`check`](Self::check). The user,
-    /// the arity and the key are the same as for the first command.
+    /// Checks that the commands of a batch after the first command may change a value now. The
+    /// user, the arity and the key are equal for all commands of a batch, so [`check`](Self::check)
+    /// of the first command is sufficient for these three.
     fn check_others(
         &self,
         command: &'static Command,
@@ -281,7 +283,7 @@ mod tests {
     use crate::shared_state::SharedState;
     use crate::test_server;
 
-    /// Runs a function while another thread holds a read lease of the key `a` for one second.
+    /// Runs a function while a second thread holds a read lease of the key `a` for one second.
     fn while_leased(server: &SharedState, run: impl FnOnce()) {
         let (begun, has_begun) = std::sync::mpsc::channel();
         std::thread::scope(|threads| {
@@ -306,7 +308,7 @@ mod tests {
         };
         assert_eq!(run(&[&[b"SET", b"a", b"1"]]), "+OK\r\n");
         while_leased(shared, || {
-            // `INCR` waits for the lease. `PEXPIRE` sets an expiry time that is shorter than the
+            // `INCR` waits for the lease. `PEXPIRE` sets a time to live that is shorter than the
             // wait.
             let replies = run(&[&[b"INCR", b"a"], &[b"PEXPIRE", b"a", b"900"], &[b"EXISTS", b"a"]]);
             assert_eq!(replies, ":2\r\n:1\r\n:1\r\n");

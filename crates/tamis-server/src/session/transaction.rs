@@ -10,13 +10,13 @@ use crate::system::held_memory::Hold;
 #[derive(Debug)]
 pub(crate) struct Transaction {
     pub queued: Vec<Vec<Vec<u8>>>,
-    /// True if a command was refused. `EXEC` then runs no command.
+    /// True if a command was refused, so that `EXEC` runs no command.
     pub is_broken: bool,
     held: Hold,
 }
 
-/// The maximum memory of the queued commands, in bytes. No usual transaction needs more. With this
-/// limit, enough memory remains for other clients.
+/// The maximum memory of the queued commands, in bytes. No usual transaction needs more memory than
+/// this limit. The limit leaves enough memory for other clients.
 const MAX_BYTES: u64 = 512 << 20;
 
 impl Transaction {
@@ -28,7 +28,7 @@ impl Transaction {
     /// Queues a command. Returns false if the transaction would exceed its maximum size.
     pub fn push(&mut self, argv: &[&[u8]]) -> bool {
         let words_bytes: u64 = argv.iter().map(|word| allocation_bytes(word.len())).sum();
-        // The capacity of the list of commands is at most twice its length.
+        // The capacity of the list of commands is at most twice the length of the list.
         let lists = allocation_bytes(size_of_val(argv) / 2 * 3) + 2 * size_of::<Vec<u8>>() as u64;
         self.held.add(words_bytes + lists);
         if self.held.bytes() > MAX_BYTES {
@@ -48,7 +48,7 @@ pub(crate) struct Watched {
 }
 
 impl Watched {
-    /// Creates an empty set. `held` counts the memory of the keys.
+    /// Creates an empty set of watched keys. `held` counts the memory of the keys.
     pub fn new(held: Hold) -> Self {
         Self { keys: HashMap::new(), held }
     }
@@ -57,23 +57,23 @@ impl Watched {
     pub fn watch(&mut self, key: &[u8], version: impl FnOnce() -> u64) {
         if !self.keys.contains_key(key) {
             self.keys.insert(key.to_vec(), version());
-            // The hash table has up to twice as many places as keys.
+            // The hash table of the watched keys has at most twice as many places as keys.
             self.held.add(allocation_bytes(key.len()) + 2 * size_of::<(Vec<u8>, u64)>() as u64);
         }
     }
 
-    /// Removes all keys.
+    /// Removes all watched keys.
     pub fn clear(&mut self) {
         self.keys = HashMap::new();
         self.held.set(0);
     }
 
-    /// Tests whether every key still has its recorded version.
+    /// Tests whether every watched key still has its recorded version.
     pub fn are_unchanged(&self, version: impl Fn(&[u8]) -> u64) -> bool {
         self.keys.iter().all(|(key, before)| version(key) == *before)
     }
 
-    /// Returns the memory of the keys, in bytes.
+    /// Returns the memory of the watched keys, in bytes.
     pub fn bytes(&self) -> u64 {
         self.held.bytes()
     }

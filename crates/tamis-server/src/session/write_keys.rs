@@ -19,7 +19,7 @@ use outcome::{WriteResult, count_changes};
 use restore::{Limit, restore};
 
 /// Runs a command that may change several keys. `left_bytes` is the maximum memory for a command of
-/// a client. `None` means that the command comes from the log.
+/// a client. If `left_bytes` is `None`, the command comes from the log.
 pub(crate) fn write(
     handler: WriteKeys,
     argv: Argv<'_>,
@@ -47,7 +47,7 @@ pub(crate) fn write(
     }
 }
 
-/// `FLUSHALL [ASYNC | SYNC]`
+/// Runs `FLUSHALL [ASYNC | SYNC]`.
 fn flush(argv: Argv<'_>, keys: &ExclusiveAccess<'_>) -> WriteResult {
     let in_background = match argv {
         [_] => true,
@@ -62,7 +62,7 @@ fn flush(argv: Argv<'_>, keys: &ExclusiveAccess<'_>) -> WriteResult {
     Ok(Reply::ok())
 }
 
-/// `RENAME key newkey`, or `RENAMENX key newkey` with `if_absent`
+/// Runs `RENAME key newkey`, or `RENAMENX key newkey` if `if_absent` is true.
 fn rename(
     argv: Argv<'_>,
     env: &Env<'_>,
@@ -73,7 +73,7 @@ fn rename(
     if !keys.exists(from, now) {
         return Err(Reply::error(server::NO_KEY));
     }
-    // If both names are the same, `to` names the key itself, which exists.
+    // If `from` and `to` are equal, the key `to` exists, so `RENAMENX` replies with 0.
     if if_absent && keys.exists(to, now) {
         return Err(Reply::Integer(0));
     }

@@ -4,8 +4,9 @@
 //! thread ──▶ its own stripe ──▶ row of the command ──▶ bucket of the duration
 //! ```
 //!
-//! A batch of consecutive commands costs two atomic additions. No other thread writes the same
-//! cache lines. A reader sums all stripes.
+//! A batch of consecutive commands costs two atomic additions. Unless several threads share a
+//! stripe, no two threads write the same cache line. A reader sums the stripes (the counters of
+//! each thread).
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -20,19 +21,19 @@ pub(crate) struct Calls {
 
 type Stripe = Box<[CommandCounts]>;
 
-/// The counts of one command in one stripe. Aligned to cache lines, so that two threads never write
-/// the same cache line.
+/// The counts of one command in one stripe (the counters of one thread). The struct is aligned to
+/// cache lines, so that two stripes never share a cache line.
 #[derive(Debug, Default)]
 #[repr(align(64))]
 struct CommandCounts {
-    /// The number of calls by duration. See [`bound_nanos`].
+    /// The number of calls in each bucket of durations. See [`bound_nanos`].
     buckets: [AtomicU64; BUCKETS],
     nanos: AtomicU64,
     failed: AtomicU64,
     rejected: AtomicU64,
 }
 
-/// The counts of a command, summed over all stripes.
+/// The counts of a command, summed over the counters of all threads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Called {
     /// The number of calls in each bucket. A call is in the first bucket whose [bound](bound_nanos)
@@ -42,14 +43,17 @@ pub(crate) struct Called {
     pub nanos: u64,
     /// The number of calls that got an error reply.
     pub failed: u64,
-    /// The number of calls that were rejected before they ran. These calls are in no bucket.
+    /// The number of calls that the server rejected before the command ran. Rejected calls are in
+    /// no bucket.
     pub rejected: u64,
 }
 
-/// The number of buckets. The last bucket contains all longer calls.
+/// The number of buckets. The last bucket contains all calls that are longer than the bounds of the
+/// other buckets.
 const BUCKETS: usize = 32;
 
-/// The maximum number of stripes. If the server has more threads, several threads share a stripe.
+/// The maximum number of stripes (counters for one thread). If the server has more threads than
+/// stripes, several threads share a stripe.
 const MAX_STRIPES: usize = 16;
 
 /// Returns the longest duration of a bucket in nanoseconds. The duration is a power of two in units
@@ -58,7 +62,8 @@ pub(crate) fn bound_nanos(bucket: usize) -> Option<f64> {
     (bucket < BUCKETS - 1).then(|| (1_u64 << bucket) as f64 * UNIT_NANOS)
 }
 
-/// 1/32 of a microsecond, in nanoseconds. With this unit, powers of two microseconds are bounds.
+/// 1/32 of a microsecond, in nanoseconds. With this unit, every power of two from 1 µs is a bound
+/// of a bucket.
 const UNIT_NANOS: f64 = 31.25;
 
 fn bucket_of(nanos: u64) -> usize {
@@ -88,11 +93,12 @@ impl Calls {
         &self.stripes[number_of_thread() & (self.stripes.len() - 1)][command]
     }
 
-    /// Counts calls of a command. Each call took the time `each`.
+    /// Counts `calls` calls of a command. Each call took the time `each`.
     pub fn count(&self, command: usize, calls: u64, each: Duration) {
         let nanos = u64::try_from(each.as_nanos()).unwrap_or(u64::MAX);
         let row = self.row(command);
-        // `Relaxed` is sufficient here and below, because the counters are only summed.
+        // `Relaxed` is sufficient for all counters in this file, because readers only sum the
+        // counters.
         row.buckets[bucket_of(nanos)].fetch_add(calls, Ordering::Relaxed);
         row.nanos.fetch_add(nanos.saturating_mul(calls), Ordering::Relaxed);
     }
@@ -131,7 +137,8 @@ impl Calls {
         counts.filter(|(_, called)| called.calls() + called.rejected > 0)
     }
 
-    /// Returns the sums over all commands. Reads about ten thousand counters.
+    /// Returns the sums of the counts over all commands. The call reads about ten thousand
+    /// counters.
     pub fn all(&self) -> Called {
         let all = (0..COMMANDS.len()).map(|command| self.of(command));
         all.reduce(|mut sum, called| {
@@ -146,7 +153,7 @@ impl Calls {
         .expect("there are commands")
     }
 
-    /// Resets all counters.
+    /// Resets the counters of all commands.
     pub fn reset(&self) {
         for row in self.stripes.iter().flat_map(|stripe| stripe.iter()) {
             let others = [&row.nanos, &row.failed, &row.rejected];
@@ -158,13 +165,13 @@ impl Calls {
 }
 
 impl Called {
-    /// Returns the number of calls.
+    /// Returns the number of calls in all buckets.
     pub fn calls(&self) -> u64 {
         self.buckets.iter().sum()
     }
 
-    /// Returns the difference to an earlier reading. A counter that was reset between the two
-    /// readings gives zero.
+    /// Returns the difference between the counts and an earlier reading `before` of the counts. A
+    /// counter that was reset between the two readings gives zero.
     pub fn since(&self, before: &Self) -> Self {
         Self {
             buckets: std::array::from_fn(|i| self.buckets[i].saturating_sub(before.buckets[i])),
@@ -174,8 +181,8 @@ impl Called {
         }
     }
 
-    /// Returns the duration within which the given share of the calls ended, in microseconds.
-    /// Assumes that the calls in a bucket are evenly distributed.
+    /// Returns the duration within which the given share of the calls ended, in microseconds. The
+    /// estimate assumes that the calls in a bucket are evenly distributed.
     pub fn percentile_micros(&self, share: f64) -> f64 {
         let wanted = self.calls() as f64 * share;
         let mut before = 0.0;

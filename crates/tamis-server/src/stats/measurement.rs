@@ -5,11 +5,11 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use tamis_commands::Utilization;
 
 /// The last measurement of a key, in 32 bytes. One thread writes the measurement, and other threads
-/// read it.
+/// read the measurement.
 #[derive(Debug)]
 pub(crate) struct Measurement {
     items: AtomicU64,
-    /// The time of the measurement, in milliseconds since 1970. 0 means that there is no
+    /// The time of the measurement, in milliseconds since 1970. The value 0 means that there is no
     /// measurement.
     at_millis: AtomicU64,
     /// The bits of two `f32` numbers: new items per second, and the used share. NaN means unknown.
@@ -22,7 +22,7 @@ pub(crate) struct Measurement {
 /// After this number of seconds, the weight of an old rate is about one third.
 const MEMORY_SECONDS: f64 = 900.0;
 
-/// Two measurements give no rate if the time between them is shorter than this, in seconds.
+/// The minimum time between two measurements that give a rate, in seconds.
 const LEAST_SECONDS: f64 = 1.0;
 
 impl Default for Measurement {
@@ -41,8 +41,8 @@ impl Default for Measurement {
 impl Measurement {
     /// Records a measurement. `None` means that the value is not a filter.
     pub fn note(&self, utilization: Option<Utilization>, now_millis: u64) {
-        // Relaxed: a reader may see a mix of two measurements. The error is at most one
-        // measurement.
+        // `Relaxed` is sufficient: a reader may see a mix of two consecutive measurements, which is
+        // nearly as good as one measurement.
         let Some(utilization) = utilization else {
             self.at_millis.store(0, Ordering::Relaxed);
             self.used.store((-1.0_f32).to_bits(), Ordering::Relaxed);
@@ -60,16 +60,15 @@ impl Measurement {
         self.used.store((utilization.used as f32).to_bits(), Ordering::Relaxed);
         self.items.store(items, Ordering::Relaxed);
         self.at_millis.store(now_millis.max(1), Ordering::Relaxed);
-        // The filter was emptied or replaced. The difference of the two counts is therefore not a
-        // rate.
+        // If the filter was emptied or replaced, the difference of the two counts is not a rate.
         if last_millis == 0 || items < before / 2 {
             return;
         }
         let rate = (items as f64 - before as f64) / seconds;
         let watched = f64::from(self.watched.load(Ordering::Relaxed)) + seconds;
         self.watched.store(watched.round() as u32, Ordering::Relaxed);
-        // At first, use the plain average. A filter that was just loaded does not continue to grow
-        // at the rate of the load.
+        // Use the plain average until the measured period is about as long as `MEMORY_SECONDS`:
+        // after a load, a filter does not continue to grow at the rate of the load.
         let weight = (-(-seconds / MEMORY_SECONDS).exp_m1()).max(seconds / watched);
         let old = self.per_second().unwrap_or(0.0);
         let smooth = old + (rate - old) * weight;
@@ -132,7 +131,7 @@ mod tests {
             burst.note(filter(items), now_millis);
         }
         assert_eq!(burst.per_second().map(f64::round), Some(1000.0));
-        // The rate increases. After one hour, only the new rate counts.
+        // After one hour at an increased rate, only the new rate counts.
         for step in 1..=120 {
             measurement.note(filter(40.0 + f64::from(step) * 300.0), 31_000 + step as u64 * 30_000);
         }

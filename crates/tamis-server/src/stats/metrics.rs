@@ -10,10 +10,10 @@ use crate::system::clock::now_millis;
 use crate::system::procfs::memory_of_process;
 
 /// Writes all metrics of the server. Writes the individual metrics of a filter only if `may_see`
-/// returns true for its key.
+/// returns true for the key of the filter.
 ///
-/// Reads the last measurement of each key. For filters with individual metrics, also reads a part
-/// of the bits. See [`filter_reports`].
+/// Reads the last measurement of each key. For filters with individual metrics, the function also
+/// reads a part of the bits of the filter: see [`filter_reports`].
 pub(crate) fn text(shared: &SharedState, may_see: impl Fn(&[u8]) -> bool) -> String {
     let mut out = Exposition::default();
     of_server(&mut out, shared);
@@ -89,8 +89,8 @@ fn of_commands(out: &mut Exposition, shared: &SharedState) {
         for (bucket, calls) in called.buckets.iter().enumerate() {
             sum += calls;
             let bound = bound_nanos(bucket).map_or("+Inf".into(), |most| (most / 1e9).to_string());
-            // The exposed buckets start at one microsecond. All shorter calls are in the first
-            // exposed bucket.
+            // The exposed buckets start at one microsecond. All calls that are shorter than one
+            // microsecond are in the first exposed bucket.
             if bucket >= 5 {
                 let labels = [("command", command), ("le", bound.as_bytes())];
                 out.sample(&format!("{name}_bucket"), &labels, sum);
@@ -167,8 +167,8 @@ fn of_filters(out: &mut Exposition, shared: &SharedState, may_see: impl Fn(&[u8]
 struct Exposition(String);
 
 impl Exposition {
-    /// Writes the header lines of a metric. The metric is a counter if its name ends in `_total`;
-    /// otherwise it is a gauge.
+    /// Writes the header lines of a metric. A metric whose name ends in `_total` is a counter; any
+    /// other metric is a gauge.
     fn family(&mut self, name: &str, help: &str) {
         self.family_of(if name.ends_with("_total") { "counter" } else { "gauge" }, name, help);
     }
@@ -193,8 +193,9 @@ impl Exposition {
     }
 
     /// Writes the value of a label, which the format requires in UTF-8. An invalid byte is written
-    /// as `\xHH`, and a backslash as `\\`. Both texts are escaped once more for the format.
-    /// Different keys therefore have different labels.
+    /// as `\xHH`, and a backslash as `\\`. The exposition format requires that the backslashes in
+    /// `\xHH` and `\\` are escaped again. Because of this encoding, different keys have different
+    /// labels.
     fn label(&mut self, text: &[u8]) {
         for chunk in text.utf8_chunks() {
             for c in chunk.valid().chars() {
@@ -328,7 +329,7 @@ mod tests {
     fn the_text_follows_the_format() {
         let dir = tempfile::tempdir().unwrap();
         let dir = dir.path().to_owned();
-        // With this limit, the server records every command as slow.
+        // With a slow log limit of 0, the server records every command as slow.
         let config = Config { port: 0, threads: 1, dir, slow_micros: 0, ..Config::default() };
         let server = Server::start(config).unwrap();
         let empty = read(&text(server.shared(), |_| true));

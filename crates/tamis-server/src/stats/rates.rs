@@ -1,4 +1,4 @@
-//! Computes rates per second.
+//! Computes the rates per second of some counters of the server.
 
 use std::time::Instant;
 
@@ -28,7 +28,7 @@ impl Rates {
         let now = Instant::now();
         let seconds = now.duration_since(state.at).as_secs_f64();
         if seconds > 0.0 {
-            // A counter decreases only if it was reset.
+            // A counter decreases only if `CONFIG RESETSTAT` has reset the counter.
             let grown = std::array::from_fn(|i| totals[i].saturating_sub(state.totals[i]) as f64);
             *state = RateSample { at: now, totals, per_second: grown.map(|grown| grown / seconds) };
         }

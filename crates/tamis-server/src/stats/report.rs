@@ -15,7 +15,7 @@ pub(crate) struct FilterReport {
     /// The time of the measurement, in milliseconds since 1970.
     pub measured_millis: u64,
     pub info: FilterInfo,
-    /// The recent growth in items per second. `None` if unknown.
+    /// The recent growth in items per second. The value is `None` if the growth is unknown.
     pub items_per_second: Option<f64>,
     pub forecast: Forecast,
 }
@@ -54,7 +54,7 @@ impl FilterReport {
         })
     }
 
-    /// Uses this insertion rate if the keyspace has not measured a rate.
+    /// Uses `items_per_second` as the insertion rate if the keyspace has not measured a rate.
     pub fn or_at(&mut self, items_per_second: Option<f64>) {
         if self.items_per_second.is_none() {
             self.items_per_second = items_per_second;
@@ -79,8 +79,9 @@ impl FilterReport {
 }
 
 /// Searches for the filters that are closest to their limits, one part of the keyspace at a time.
-/// The search reads only the last measurement of each key. The search holds no lock for longer than
-/// one part takes. The whole search takes about one second for millions of keys.
+/// The search reads only the last measurement of each key. The search holds a lock only while the
+/// search reads one part of the keyspace. The whole search takes about one second for millions of
+/// keys.
 pub(crate) struct Worst {
     limit: usize,
     /// The number of filters.
@@ -92,7 +93,8 @@ pub(crate) struct Worst {
 
 /// The used share of a filter and the key of the filter. The share is stored as the bits of a
 /// non-negative `f32`; these bits sort in the same order as the numbers. The lowest share comes
-/// first in the heap, so that a worse filter replaces the entry with the lowest share.
+/// first in the heap, so that a filter with a higher share replaces the entry with the lowest
+/// share.
 type Candidate = Reverse<(u32, Box<[u8]>)>;
 
 impl Worst {
@@ -195,7 +197,7 @@ mod tests {
         assert_eq!(listed.reports[0].forecast, Forecast::Unknown);
         assert_eq!(keys(&reports(&keyspace, 0, 1000)).len(), 0);
         assert_eq!(reports(&keyspace, 1000, 1000).reports.len(), 50);
-        // Measure again after more items were added to one filter.
+        // Measure all filters again after the test has added items to one filter.
         put(&keyspace, "k00", 100, 90);
         (0..keyspace.shard_count()).for_each(|part| keyspace.measure(part, 31_000));
         let listed = reports(&keyspace, 2, 31_000);

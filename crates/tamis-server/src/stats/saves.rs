@@ -35,8 +35,8 @@ pub(crate) struct SaveInfo {
 }
 
 impl Saves {
-    /// Runs a function that writes a snapshot of a keyspace with this number of changes. Records
-    /// the result of the function.
+    /// Runs a function that writes a snapshot of a keyspace after `changes` changes. Records the
+    /// result of the function.
     pub fn watch<E>(&self, changes: u64, save: impl FnOnce() -> Result<(), E>) -> Result<(), E> {
         let began = Instant::now();
         self.0.lock().began_millis = Some(now_millis());
@@ -57,7 +57,7 @@ impl Saves {
         changes.saturating_sub(self.0.lock().changes)
     }
 
-    /// Records, at the start of the server, that the files contain this number of changes.
+    /// Records, at the start of the server, that the data files contain `changes` changes.
     pub fn begin(&self, changes: u64) {
         self.0.lock().changes = changes;
     }

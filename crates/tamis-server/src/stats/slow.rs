@@ -35,11 +35,12 @@ pub(crate) struct SlowCommand {
 }
 
 impl SlowLog {
-    /// Records consecutive commands that each took the time `each`. Keeps the last `most` entries.
+    /// Records consecutive commands that each took the time `each`. The log keeps the last `most`
+    /// entries.
     pub fn push(&self, client: &Client, commands: &[Argv<'_>], each: Duration, most: usize) {
         let (address, name) = (client.peer.to_string(), client.properties.lock().name.clone());
         let mut log = self.0.lock();
-        // The log would immediately remove the entries of the earlier commands.
+        // Skip the first commands if the log would immediately remove their entries.
         let skipped = commands.len().saturating_sub(most);
         log.next_id += skipped as u64;
         for argv in &commands[skipped..] {
@@ -57,14 +58,16 @@ impl SlowLog {
         log.truncate(most);
     }
 
-    /// Removes all entries except the last `most`. Returns at most `count` entries, newest first.
+    /// Removes all entries except the last `most` entries. Returns at most `count` entries, newest
+    /// first.
     pub fn latest(&self, count: usize, most: usize) -> Vec<SlowCommand> {
         let mut log = self.0.lock();
         log.truncate(most);
         log.entries.iter().rev().take(count).cloned().collect()
     }
 
-    /// Removes all entries except the last `most`. Returns the number of remaining entries.
+    /// Removes all entries except the last `most` entries. Returns the number of the entries that
+    /// remain.
     pub fn len(&self, most: usize) -> usize {
         let mut log = self.0.lock();
         log.truncate(most);
@@ -76,7 +79,7 @@ impl SlowLog {
         self.0.lock().next_id
     }
 
-    /// Removes all entries.
+    /// Removes all entries of the slow log.
     pub fn reset(&self) {
         self.0.lock().entries.clear();
     }

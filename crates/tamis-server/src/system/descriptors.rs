@@ -1,5 +1,5 @@
 //! Counts the open files of the server and raises the limit of the system. Every connection uses
-//! one file.
+//! one open file.
 
 use crate::config::{Config, HttpPort};
 
@@ -14,7 +14,7 @@ const OF_THREAD: u64 = 4;
 /// connections.
 pub(crate) const MAX_HTTP_CONNECTIONS: usize = 64;
 
-/// The number of additional connections that serve only `/healthz`. The server uses these
+/// The number of additional connections that serve only `/healthz`. The server uses the additional
 /// connections when all other HTTP connections wait for responses.
 pub(crate) const HEALTH_CONNECTIONS: usize = 8;
 
@@ -40,12 +40,12 @@ pub(crate) fn fit(clients: usize, reserved: u64) -> usize {
 }
 
 /// Raises the soft limit of open files to `wanted`, or to the highest limit that the system
-/// permits. Returns the new limit.
+/// permits. Returns the new limit of open files.
 #[cfg(unix)]
 fn raise(wanted: u64) -> u64 {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-    // `None` means no limit.
+    // `None` means that there is no limit of open files.
     let limit = getrlimit(Resource::Nofile);
     let soft = limit.current.unwrap_or(u64::MAX);
     if soft >= wanted {

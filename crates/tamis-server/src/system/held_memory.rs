@@ -13,11 +13,11 @@ impl HeldMemory {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// Counts `bytes` bytes until the returned `Hold` is dropped. Returns `None` if the sum would
-    /// exceed `max_bytes`.
+    /// Counts `bytes` bytes until the returned `Hold` is dropped. Returns `None` if the sum of all
+    /// held memory would exceed `max_bytes`.
     ///
-    /// The comparison and the addition are one atomic step. Concurrent calls therefore cannot
-    /// exceed `max_bytes` together.
+    /// The comparison and the addition are one atomic step, so concurrent calls cannot exceed
+    /// `max_bytes` together.
     pub fn try_hold(&self, bytes: u64, max_bytes: u64) -> Option<Hold> {
         let add = |held: u64| held.checked_add(bytes).filter(|sum| *sum <= max_bytes);
         self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add).ok()?;
@@ -44,19 +44,19 @@ impl Hold {
         self.bytes
     }
 
-    /// Adds `bytes` to the count.
+    /// Adds `bytes` to the counted number of bytes.
     pub fn add(&mut self, bytes: u64) {
         self.bytes += bytes;
         self.sum.0.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// Subtracts `bytes` from the count.
+    /// Subtracts `bytes` from the counted number of bytes.
     pub fn sub(&mut self, bytes: u64) {
         self.bytes -= bytes;
         self.sum.0.fetch_sub(bytes, Ordering::Relaxed);
     }
 
-    /// Replaces the count.
+    /// Replaces the counted number of bytes by `bytes`.
     pub fn set(&mut self, bytes: u64) {
         if bytes != self.bytes {
             self.sum.0.fetch_add(bytes, Ordering::Relaxed);

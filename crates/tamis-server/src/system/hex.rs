@@ -1,6 +1,6 @@
 //! Encodes and decodes hexadecimal digits of keys, digests and random numbers.
 
-/// Decodes two lowercase hexadecimal digits for each byte.
+/// Decodes `N` bytes from two lowercase hexadecimal digits for each byte.
 pub(crate) fn decode<const N: usize>(digits: &[u8]) -> Option<[u8; N]> {
     let digit = |c: u8| char::from(c).to_digit(16).filter(|_| !c.is_ascii_uppercase());
     let (pairs, rest) = digits.as_chunks::<2>();

@@ -20,7 +20,8 @@ pub(crate) fn replace_file(path: &Path, text: &[u8]) -> io::Result<()> {
         _ = fs::remove_file(&beside);
         return written;
     }
-    // The directory needs a separate sync. If that sync fails, the file is still replaced.
+    // The directory needs a separate sync. If the sync of the directory fails, the file is still
+    // replaced.
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     if let Ok(folder) = fs::File::open(folder.unwrap_or(Path::new("."))) {
         _ = folder.sync_all();
@@ -29,7 +30,7 @@ pub(crate) fn replace_file(path: &Path, text: &[u8]) -> io::Result<()> {
 }
 
 fn write_beside(beside: &Path, path: &Path, text: &[u8]) -> io::Result<()> {
-    // Remove a file that an earlier process left behind.
+    // Remove a temporary file that a previous process with the same process ID left behind.
     _ = fs::remove_file(beside);
     let mut options = fs::OpenOptions::new();
     options.write(true).create_new(true);

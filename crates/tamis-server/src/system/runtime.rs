@@ -2,8 +2,8 @@
 
 use tokio::runtime::{LocalOptions, LocalRuntime};
 
-/// Creates the runtime of one thread. A `LocalRuntime` runs its tasks without the second queue of a
-/// `LocalSet`.
+/// Creates the runtime of one thread. A `LocalRuntime` runs tasks without the additional task queue
+/// of a `LocalSet`.
 pub(crate) fn runtime() -> LocalRuntime {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()

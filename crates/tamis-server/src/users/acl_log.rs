@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
-/// The latest refusals, newest first. A refusal is a command, a key or a login that the server
-/// denied.
+/// The latest refusals of the server, newest first. A refusal is a command, a key or a login that
+/// the server denied.
 #[derive(Debug, Default)]
 pub(crate) struct AclLog {
     entries: Mutex<VecDeque<AclLogEntry>>,
@@ -18,9 +18,9 @@ pub(crate) struct AclLog {
 pub(crate) struct AclLogEntry {
     pub number: u64,
     pub count: u64,
-    /// `auth`, `command` or `key`.
+    /// The kind of the refusal: `auth`, `command` or `key`.
     pub reason: &'static str,
-    /// `toplevel` or `multi`.
+    /// The context of the command: `toplevel`, or `multi` in a transaction.
     pub context: &'static str,
     /// The name of the command or key.
     pub object: Vec<u8>,
@@ -31,8 +31,8 @@ pub(crate) struct AclLogEntry {
     pub updated_millis: u64,
 }
 
-/// The log counts a repeated refusal in its existing entry if the entry is younger than this time,
-/// in milliseconds.
+/// The log counts a repeated refusal in the entry of the first refusal if this entry is younger
+/// than this time, in milliseconds.
 const SAME_MILLIS: u64 = 60_000;
 
 impl AclLogEntry {
@@ -41,7 +41,8 @@ impl AclLogEntry {
 }
 
 impl AclLog {
-    /// Records a refusal. Keeps at most `most` entries. Sets the number and the count of the entry.
+    /// Records a refusal. The log keeps at most `most` entries. Sets the number and the count of
+    /// the entry.
     pub fn push(&self, mut refused: AclLogEntry, most: usize) {
         refused.object.truncate(AclLogEntry::KEPT_BYTES);
         refused.user.truncate(AclLogEntry::KEPT_BYTES);

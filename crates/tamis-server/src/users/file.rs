@@ -14,9 +14,9 @@ use crate::users::user::{User, join_selectors};
 /// The reason why an ACL file cannot be used.
 #[derive(Debug)]
 pub struct UsersError {
-    /// The file.
+    /// The path of the ACL file.
     pub path: PathBuf,
-    /// The line number. 0 means that the error concerns the whole file.
+    /// The line number of the error. The number 0 means that the error concerns the whole file.
     pub line: usize,
     /// The problem, and what to do.
     pub why: String,

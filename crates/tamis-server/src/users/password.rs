@@ -1,4 +1,4 @@
-//! Passwords, stored as SHA-256 digests.
+//! Passwords, which the server stores as SHA-256 digests.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use sha2::Digest as _;
 use crate::system::hex;
 
 /// The SHA-256 digest of a password. An ACL file contains the digest. Passwords must be long and
-/// random, because an attacker who knows the digest can guess a short password.
+/// random, because an attacker who reads the digest can guess a short password.
 #[derive(Clone, Copy)]
 pub(crate) struct PasswordDigest([u8; 32]);
 

@@ -5,10 +5,11 @@ use tamis_commands::{Access, Argv, Category, Command, Permission, allocation_byt
 
 use crate::pattern::matches;
 
-/// The permissions of a user or of a selector: for commands and for keys.
+/// The permissions of a user or of a selector (an additional set of permissions): for commands and
+/// for keys.
 #[derive(Clone, Debug)]
 pub(crate) struct Permissions {
-    /// One bit per [`Permission`].
+    /// One bit for each [`Permission`]: 1 if the rules allow the command.
     allowed: Vec<u64>,
     /// True if all commands are allowed and no later rule has removed a command.
     allows_all: bool,
@@ -16,7 +17,8 @@ pub(crate) struct Permissions {
     began_with_all: bool,
     rules: Vec<CommandRule>,
     keys: Patterns,
-    /// Accepted for compatibility with Redis. Tamis has no channels.
+    /// The patterns of channels, which the server accepts only for compatibility with Redis: Tamis
+    /// has no channels.
     channels: Patterns,
 }
 
@@ -51,10 +53,10 @@ pub(crate) enum Denied {
 }
 
 /// The length of the longest pattern, in bytes. Matching a key takes time proportional to the
-/// product of the two lengths.
+/// length of the key times the length of the pattern.
 const MAX_PATTERN_BYTES: usize = 1024;
 
-/// Returns the category with this name, ignoring case.
+/// Returns the category with the name `name`, ignoring case.
 pub(crate) fn category_named(name: &[u8]) -> Option<Category> {
     Category::ALL.into_iter().find(|it| name.eq_ignore_ascii_case(it.name().as_bytes()))
 }
@@ -88,7 +90,7 @@ impl Permissions {
             + self.channels.heap_bytes()
     }
 
-    /// Tests whether every command and every key is allowed. No rule must then be checked.
+    /// Tests whether every command and every key is allowed, so that no rule must be checked.
     pub fn is_all(&self) -> bool {
         self.allows_all && self.keys.allows_all
     }
@@ -98,7 +100,7 @@ impl Permissions {
         self.allowed[index / 64] >> (index % 64) & 1 == 1
     }
 
-    /// Checks whether a command may run with these arguments.
+    /// Checks whether the permissions allow a command with the arguments `argv`.
     pub fn check(&self, command: &'static Command, argv: Argv<'_>) -> Result<(), Denied> {
         if !self.allows_all {
             let permission = Permission::of(command, argv);
@@ -159,7 +161,7 @@ impl Permissions {
             }
         }
         self.allows_all &= allows;
-        // Remove earlier rules that the new rule overrides.
+        // Remove the rules that the new rule overrides.
         self.rules.retain(|rule| !target.overrides(rule.target));
         self.rules.push(CommandRule { allows, target });
         Ok(())
@@ -209,7 +211,7 @@ impl Permissions {
         self.channels.rules("&")
     }
 
-    /// Returns all rules that produce these permissions from an empty set.
+    /// Returns all rules that produce the current permissions from an empty set.
     pub fn line(&self) -> Vec<u8> {
         let mut channels = self.channels();
         if channels.is_empty() {
@@ -222,8 +224,8 @@ impl Permissions {
 }
 
 impl RuleTarget {
-    /// Tests whether the rule applies to a permission. A rule for a command also applies to the
-    /// subcommands.
+    /// Tests whether the rule applies to a permission. A rule for a command applies to the command
+    /// and its subcommands.
     fn contains(self, permission: Permission) -> bool {
         match self {
             Self::Category(category) => permission.is_in(category),
@@ -254,7 +256,7 @@ impl Patterns {
             + self.list.iter().map(|(_, text)| allocation_bytes(text.len())).sum::<u64>()
     }
 
-    /// Tests whether a pattern allows this access to a key.
+    /// Tests whether any pattern allows the access `access` to a key.
     fn allow(&self, key: &[u8], access: Access) -> bool {
         self.list.iter().any(|(allowed, text)| {
             (allowed.reads || !access.reads)
@@ -279,7 +281,8 @@ impl Patterns {
         Ok(())
     }
 
-    /// Returns rules that produce these patterns. `sign` is `~` for keys and `&` for channels.
+    /// Returns rules that produce the current patterns. `sign` is `~` for keys and `&` for
+    /// channels.
     fn rules(&self, sign: &str) -> Vec<u8> {
         if self.allows_all {
             return format!("{sign}*").into_bytes();

@@ -9,7 +9,8 @@ use crate::users::permissions::{Denied, Permissions, is_space};
 /// A user. A change creates a new `User` with the same name and number.
 #[derive(Clone, Debug)]
 pub(crate) struct User {
-    /// A unique number. If a user is deleted and created again, the new user has another number.
+    /// A unique number. If a user is deleted and created again, the new user has a different number
+    /// than the deleted user.
     pub number: u64,
     pub name: Vec<u8>,
     pub is_on: bool,
@@ -17,12 +18,12 @@ pub(crate) struct User {
     pub accepts_any_password: bool,
     pub passwords: Vec<PasswordDigest>,
     pub permissions: Permissions,
-    /// Additional sets of permissions. One set must allow a command with all its keys: the user's
-    /// own permissions or one of the selectors.
+    /// Selectors: additional sets of permissions. The user's own permissions, or one selector
+    /// alone, must allow a command with all its keys.
     pub selectors: Vec<Permissions>,
 }
 
-/// The user of a connection before it authenticates.
+/// The user of a connection before the connection authenticates.
 pub(crate) const DEFAULT: &[u8] = b"default";
 
 impl User {
@@ -39,7 +40,7 @@ impl User {
         }
     }
 
-    /// Creates the default user with all permissions. An empty password gives every client these
+    /// Creates the default user with all permissions. An empty password gives every client all
     /// permissions.
     pub fn default_with(number: u64, password: &str) -> Self {
         let mut user = Self::new(number, DEFAULT);
@@ -48,7 +49,8 @@ impl User {
         user
     }
 
-    /// Sets the only password. An empty password means that the user needs no password.
+    /// Replaces all passwords of the user by one password. An empty password means that the user
+    /// needs no password.
     pub fn set_only_password(&mut self, password: &str) {
         self.accepts_any_password = password.is_empty();
         self.passwords.clear();
@@ -72,8 +74,8 @@ impl User {
         self.is_on && self.accepts_any_password
     }
 
-    /// Tests whether a user exists, is enabled and has this password. The time of the test does not
-    /// show the reason for a refusal.
+    /// Tests whether a user exists, is enabled and has the password `password`. The duration of the
+    /// test does not show why a password is refused.
     pub fn accepts_password(user: Option<&User>, password: &[u8]) -> bool {
         let given = PasswordDigest::of(password);
         let known = user.map_or(&[PasswordDigest::NONE][..], |user| &user.passwords);
@@ -81,8 +83,8 @@ impl User {
         user.is_some_and(|user| user.is_on && (user.accepts_any_password || is_known))
     }
 
-    /// Checks whether a command may run with these arguments. Some commands may run before a
-    /// connection authenticates. Every user may run these commands.
+    /// Checks whether the user may run a command with the arguments `argv`. Every user may run the
+    /// commands that are allowed before a connection authenticates.
     pub fn check(&self, command: &'static Command, argv: Argv<'_>) -> Result<(), Denied> {
         if self.permissions.is_all() || command.has(Flag::NoAuth) {
             return Ok(());
@@ -94,7 +96,7 @@ impl User {
         for selector in &self.selectors {
             match selector.check(command, argv) {
                 Ok(()) => return Ok(()),
-                // Prefer this error: the selector allows the command, but not this key.
+                // Prefer the error for a key: the selector allows the command, but not this key.
                 Err(Denied::Key(key)) => refusal = Denied::Key(key),
                 Err(Denied::Command(_)) => {}
             }
@@ -125,7 +127,7 @@ impl User {
             }
             b"reset" => *self = Self::new(self.number, &self.name),
             b"clearselectors" => self.selectors.clear(),
-            // The server always validates payloads.
+            // Ignore this rule, because the server always validates payloads.
             b"sanitize-payload" | b"skip-sanitize-payload" => {}
             _ => match rule {
                 [b'>', password @ ..] => self.add(PasswordDigest::of(password)),
@@ -160,8 +162,8 @@ impl User {
         if self.passwords.len() == before { Err(acl::NO_SUCH_PASSWORD) } else { Ok(()) }
     }
 
-    /// Returns rules that produce this user from a new user. ACL files and `ACL LIST` use these
-    /// rules.
+    /// Returns ACL rules that produce this user from a new user. ACL files and `ACL LIST` contain
+    /// the returned rules.
     pub fn line(&self) -> Vec<u8> {
         let mut parts = vec![b"user".to_vec(), self.name.clone()];
         parts.push(if self.is_on { b"on".to_vec() } else { b"off".to_vec() });

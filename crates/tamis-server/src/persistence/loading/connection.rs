@@ -27,20 +27,20 @@ pub(crate) struct EarlyClient {
 /// The size of one read, in bytes.
 const READ_BYTES: usize = 16 << 10;
 
-/// The maximum received bytes of a command, while the data is loaded. The rest of a longer command
-/// is read after the load.
+/// The maximum received bytes of a command, while the data is loaded. If a command is longer than
+/// this limit, the server reads the bytes above the limit after the load.
 const MAX_INPUT_BYTES: usize = 64 << 10;
 
-/// The replies are written when they have this many bytes.
+/// The server writes the collected replies when the replies have at least this many bytes.
 const WRITE_BYTES: usize = 16 << 10;
 
-/// The maximum time for a client to read a few replies. Also the maximum time of a TLS handshake.
+/// The maximum time for a client to read a few replies, and the maximum time of a TLS handshake.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The maximum time for clients to read their last replies after the load.
 pub(super) const GRACE: Duration = Duration::from_millis(200);
 
-/// The state that all early connections share.
+/// The state that all connections share while the data is loaded.
 pub(super) struct LoadingState {
     pub may_ask_info: bool,
     pub max_clients: usize,
@@ -99,7 +99,7 @@ pub(super) async fn connection_of_tls(
 enum End {
     /// The client has disconnected, or the server closes the connection.
     Closed,
-    /// The data is loaded.
+    /// The server has loaded its data.
     Loaded,
 }
 

@@ -1,5 +1,5 @@
-//! The HTTP port while the data is loaded. `/metrics` returns one number. All other paths return
-//! the error that the server is loading.
+//! The HTTP port while the data is loaded. During the load, `/metrics` returns one number. Every
+//! path except `/metrics` returns the error that the server is loading its data.
 
 use std::convert::Infallible;
 use std::rc::Rc;
@@ -31,8 +31,8 @@ pub(super) async fn serve(listener: TcpListener, open: &watch::Sender<usize>) {
     loop {
         match listener.accept().await {
             Ok((stream, _)) => {
-                // The server responds immediately, so no open connection waits for a response. A
-                // new connection may therefore close the oldest connection.
+                // A new connection may close the oldest connection: the server responds
+                // immediately, so no open connection waits for a response.
                 let (admitted, connections) = (connections.admit(), connections.clone());
                 let open = open.clone();
                 open.send_modify(|count| *count += 1);
@@ -43,11 +43,11 @@ pub(super) async fn serve(listener: TcpListener, open: &watch::Sender<usize>) {
                     connections.run(&admitted, connection).await;
                     open.send_modify(|count| *count -= 1);
                 });
-                // Yield, so that the connection can read its request before the next connection may
-                // close it.
+                // Yield, so that this connection can read its request before the next connection
+                // may close this connection.
                 tokio::task::yield_now().await;
             }
-            // The usual cause is the limit of open files.
+            // The usual cause of this error is the limit of open files.
             Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
         }
     }

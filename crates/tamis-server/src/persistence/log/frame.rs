@@ -10,9 +10,9 @@
 //!
 //! The checksum is the XXH3-64 hash of the records. The length check and the checksum use the same
 //! seed. The seed is the position of the frame in the stream of all logs, XOR the secret of the log
-//! (`header.rs`). A frame that was valid at another position, such as in a recycled disk block, is
-//! therefore invalid here. A client does not know the secret, so a client cannot create bytes that
-//! are a valid frame.
+//! (`header.rs`). Because the seed contains the position, a frame that was valid at another
+//! position, such as in a recycled disk block, is invalid. A client does not know the secret, so a
+//! client cannot choose bytes that form a valid frame.
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 

@@ -10,8 +10,8 @@ const PIECE_BYTES: u64 = 4 << 20;
 /// Reads the frames of a log.
 pub(crate) struct Frames<'l> {
     log: &'l LogFile,
-    /// A window of the file that starts at offset `at`. The first `used` bytes are already
-    /// consumed.
+    /// A window of the file that starts at offset `at`. The caller has already read the first
+    /// `used` bytes.
     bytes: Vec<u8>,
     used: usize,
     at: u64,
@@ -51,8 +51,9 @@ impl<'l> Frames<'l> {
         Ok(Some((position, &self.bytes[start + frame::HEADER_BYTES..self.used])))
     }
 
-    /// Skips damaged bytes up to the next valid frame. Returns false if the file contains no more
-    /// valid frames. Takes time proportional to the number of skipped bytes.
+    /// Skips damaged bytes up to the next valid frame. Returns false if the file contains no valid
+    /// frame after the current position. The search takes time proportional to the number of
+    /// skipped bytes.
     ///
     /// If a damaged frame has a valid length, the whole frame is skipped.
     pub fn skip_to_valid(&mut self) -> std::io::Result<bool> {
@@ -64,8 +65,8 @@ impl<'l> Frames<'l> {
             let len = frame::length(&self.bytes[self.used..], self.seed());
             let mut skipped = len.map_or(1, |len| len.saturating_add(frame::HEADER_BYTES as u64));
             if skipped > left {
-                // Among many damaged bytes, some bytes look like a valid length by chance. The
-                // length then exceeds the rest of the file.
+                // Among many damaged bytes, some bytes look like a valid length by chance, but this
+                // length exceeds the bytes up to the end of the file.
                 skipped = 1;
             }
             let loaded = (self.bytes.len() - self.used) as u64;
@@ -80,8 +81,8 @@ impl<'l> Frames<'l> {
         Ok(true)
     }
 
-    /// Reads the next frame. Returns the length of the frame including the header. Returns `None`
-    /// at the end of the file, or if the frame is invalid.
+    /// Reads the next frame from the file into `bytes`. Returns the length of the frame including
+    /// the header. Returns `None` at the end of the file, or if the frame is invalid.
     fn load(&mut self) -> std::io::Result<Option<usize>> {
         loop {
             let seed = self.seed();
@@ -123,14 +124,14 @@ impl<'l> Frames<'l> {
 pub(crate) struct Candidates {
     /// The positions at which the log may begin.
     pub begins: Vec<u64>,
-    /// The secrets to try. No secret is 0, because a client could create frames that are valid with
-    /// the secret 0.
+    /// The secrets that the log may have. No secret is 0, because a client could create frames that
+    /// are valid with the secret 0.
     pub secrets: Vec<u64>,
 }
 
-/// Finds the start position and the secret of a log with a damaged header. A pair of both is
-/// correct if a frame is valid with the pair. Returns false if no pair is correct. The log is
-/// unchanged then.
+/// Finds the start position and the secret of a log with a damaged header. A pair of a start
+/// position and a secret is correct if a frame is valid with the pair. If no pair is correct,
+/// returns false and does not change the log.
 pub(crate) fn find_start(log: &mut LogFile, candidates: &Candidates) -> std::io::Result<bool> {
     let Candidates { begins, secrets } = candidates;
     let in_header = (log.began, log.secret);
@@ -156,8 +157,9 @@ mod tests {
     use super::*;
     use crate::persistence::sim_disk::SimDisk;
 
-    /// Returns the bytes of two frames, and the offset of the second frame. The first frame contains
-    /// a value that a client chose. With the secret 0, the value would be a valid frame.
+    /// Returns the bytes of two frames, and the offset of the second frame. The first frame
+    /// contains a value that a client chose. In a log with the secret 0, the value of the first
+    /// frame would be a valid frame.
     fn planted(log: &LogFile) -> (Vec<u8>, usize) {
         let mut bytes = Vec::new();
         frame::append(&mut bytes, log.seed(0), |records| {
@@ -189,7 +191,7 @@ mod tests {
         assert!(frames.skip_to_valid().unwrap());
         assert_eq!(frames.next().unwrap(), Some((behind as u64, &b"behind"[..])));
 
-        // Test the same bytes as an incomplete frame.
+        // Test the first frame without its last byte, as an incomplete frame.
         let log = empty_log();
         log.file.write_all_at(&bytes[..behind - 1], HEADER_BYTES as u64).unwrap();
         let mut frames = Frames::new(&log).unwrap();
@@ -216,7 +218,7 @@ mod tests {
             let seed = log.seed(700 + bytes.len() as u64);
             frame::append(&mut bytes, seed, |out| out.extend_from_slice(b"records"));
         }
-        // The first frame is also damaged.
+        // Damage the first frame in addition to the header.
         bytes[0] ^= 1;
         log.file.write_all_at(&bytes, HEADER_BYTES as u64).unwrap();
         (log.began, log.secret) = (5, 5);

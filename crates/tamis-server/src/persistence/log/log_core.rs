@@ -23,7 +23,7 @@ pub(crate) struct LogCore {
     pub(crate) work: Condvar,
     /// Wakes threads that wait for a sync or a rotation.
     done: Condvar,
-    /// Wakes connections that wait before they send replies.
+    /// Wakes connections that must wait for the log before they send replies.
     pub(crate) progress: watch::Sender<()>,
     started: Instant,
 }
@@ -33,21 +33,21 @@ pub(crate) struct Inner {
     pub state: LogState,
     /// The file that receives new frames.
     pub file: Arc<LogFile>,
-    /// The earlier files that may not be durable yet.
+    /// The files before the current file that may not be durable yet.
     ended: Vec<Arc<LogFile>>,
 }
 
-/// The files that a sync job syncs, and the position up to which it syncs.
+/// The files that a sync job syncs, and the position up to which the job syncs.
 #[derive(Debug)]
 pub(crate) struct SyncJob {
     position: u64,
     file: Arc<LogFile>,
     ended: Vec<Arc<LogFile>>,
-    /// True if the file is new. The sync must then also make the name of the file durable.
+    /// True if the file is new, so that the sync must make the name of the file durable.
     is_new: bool,
 }
 
-/// The longest time for which the log thread sleeps before it checks for work.
+/// The longest time for which the log thread sleeps before the thread checks for work.
 pub(crate) const IDLE: Duration = Duration::from_millis(100);
 
 /// The amount of disk space that the log reserves at a time, in bytes, if the disk has enough
@@ -105,15 +105,15 @@ impl LogCore {
         self.with(|state| state.is_closing)
     }
 
-    /// Returns the reason why changes cannot be written now. Returns `None` if changes can be
-    /// written.
+    /// Returns the reason why the log cannot write changes at this time. Returns `None` if the log
+    /// can write changes.
     pub fn failure(&self) -> Option<String> {
         self.with(|state| state.failure().map(str::to_owned))
     }
 
     /// Tests whether a change of at most `bytes` bytes can be logged. Reserves disk space for the
-    /// change until the returned `Hold` is dropped. The caller calls this method before it applies
-    /// the change. The caller drops the `Hold` after it has appended the change.
+    /// change until the returned `Hold` is dropped. The caller calls this method before the caller
+    /// applies the change. The caller drops the `Hold` after the change is appended to the log.
     ///
     /// # Errors
     ///
@@ -149,10 +149,10 @@ impl LogCore {
         }
     }
 
-    /// Admits an image of at most `bytes` bytes. The caller has exclusive access to the keys, so an
-    /// open group belongs to the caller. An open group keeps the disk space until the group ends,
-    /// and the result is `None`. Without a group, the caller keeps the returned `Hold` until the
-    /// image is appended.
+    /// Reserves disk space for an image (a serialized value) of at most `bytes` bytes. The caller
+    /// has exclusive access to the keys, so an open group belongs to the caller. If a group is
+    /// open, the group keeps the disk space until the group ends, and the result is `None`. Without
+    /// a group, the caller keeps the returned `Hold` until the image is appended to the log.
     ///
     /// # Errors
     ///
@@ -162,34 +162,36 @@ impl LogCore {
         Ok(self.with(|state| state.image_admitted(bytes, missing)))
     }
 
-    /// Starts a rotation: the log will continue in another file. Returns the number and the start
+    /// Starts a rotation: the log will continue in a new file. Returns the number and the start
     /// position of the new file. The caller has exclusive access to the keys during the call, so
-    /// that no command is half done. The caller then waits until the rotation has ended.
+    /// that no command is running during the rotation. After the call, the caller waits until the
+    /// rotation has ended.
     ///
     /// # Errors
     ///
     /// Returns the reason why the rotation cannot start.
     pub fn rotate(&self) -> Result<(u64, u64), String> {
         let mut inner = self.inner.lock();
-        // An earlier rotation may have completed after its caller stopped waiting for it.
+        // Use the number of the current file: an earlier rotation may have completed after its
+        // caller stopped waiting.
         let number = inner.file.number + 1;
         Ok((number, inner.state.rotate(number)?))
     }
 
-    /// Runs the next job on the file. Returns false if no job is due.
+    /// Runs the next job on the log file. Returns false if no job is due.
     pub(crate) fn run_file_job(&self, now_millis: u64) -> bool {
         let job = self.take_file_job();
         job.map(|(file, job)| self.do_file_job(&file, job, now_millis)).is_some()
     }
 
-    /// Takes the next job on the file.
+    /// Takes the next job on the log file from the state machine.
     pub(crate) fn take_file_job(&self) -> Option<(Arc<LogFile>, FileJob)> {
         let mut inner = self.inner.lock();
         let job = inner.state.next_file_job()?;
         Some((inner.file.clone(), job))
     }
 
-    /// Runs a job on the file. Then reports the result of the job to the state machine.
+    /// Runs a job on the log file and reports the result of the job to the state machine.
     pub(crate) fn do_file_job(&self, file: &LogFile, job: FileJob, now_millis: u64) {
         match job {
             FileJob::Write { position, bytes } => {
@@ -198,7 +200,8 @@ impl LogCore {
                 self.note(|inner| inner.state.wrote(bytes, result, now_millis));
             }
             FileJob::Switch { number, position, synced, reserved } => {
-                // The frames after the position are already encoded with this secret.
+                // The frames after the position are already encoded with the secret of the old
+                // file.
                 let secret = file.secret;
                 let begun = LogFile::begin(&*self.disk, number, position, synced, reserved, secret);
                 self.note(|inner| match begun {
@@ -215,7 +218,7 @@ impl LogCore {
                 });
             }
             FileJob::Trim => {
-                // If this fails, the blocks remain after the end of the file.
+                // If the trim fails, the blocks remain after the end of the file.
                 _ = file.trim();
                 self.note(|inner| inner.state.trimmed());
             }
@@ -227,7 +230,7 @@ impl LogCore {
         self.take_sync(now_millis).map(|job| self.do_sync(job)).is_some()
     }
 
-    /// Takes a sync job if one is due.
+    /// Takes a sync job if a sync job is due.
     pub(crate) fn take_sync(&self, now_millis: u64) -> Option<SyncJob> {
         let mut inner = self.inner.lock();
         let (position, is_new) = inner.state.next_sync(now_millis)?;
@@ -235,7 +238,7 @@ impl LogCore {
         Some(SyncJob { position, file, ended, is_new })
     }
 
-    /// Runs a sync job. Then reports the result of the job to the state machine.
+    /// Runs a sync job and reports the result of the job to the state machine.
     pub(crate) fn do_sync(&self, job: SyncJob) {
         let SyncJob { position, file, ended, is_new } = job;
         let sync = || -> io::Result<()> {
@@ -254,7 +257,8 @@ impl LogCore {
             if is_new {
                 record_newest(&*self.disk, &file);
             }
-            // The next sync makes the field durable. A start uses the field to detect lost changes.
+            // The next sync makes the `synced` field durable. A start uses the `synced` field to
+            // detect lost changes.
             file.try_record_synced(position);
         }
         self.note(|inner| {
@@ -266,7 +270,7 @@ impl LogCore {
         });
     }
 
-    /// Checks that a start would find the current log file.
+    /// Checks that a server that starts would find the current log file.
     fn check_file(&self) {
         let file = self.inner.lock().file.clone();
         let is_there = file.file.is_at(&file.path);
@@ -284,8 +288,8 @@ impl LogCore {
         });
     }
 
-    /// Changes the state after a job. Then logs whether changes can be written, and wakes the
-    /// waiting threads.
+    /// Changes the state after a job, logs whether changes can be written, and wakes the waiting
+    /// threads.
     fn note(&self, change: impl FnOnce(&mut Inner)) {
         let mut inner = self.inner.lock();
         let had_failed = inner.state.failure().is_some();
@@ -363,7 +367,7 @@ mod tests {
         LogCore::new(Arc::new(disk.clone()), file, 0, FsyncPolicy::Always)
     }
 
-    /// Admits a change and appends it.
+    /// Admits a change and appends the change to the log.
     fn append(core: &LogCore, len: usize) -> Result<(), String> {
         let _admitted = core.admit(len as u64 + 100)?;
         core.with(|state| state.append(|out| out.extend(vec![7; len])));

@@ -1,14 +1,15 @@
-//! One file of the log: its header, and the last position that is known to be durable.
+//! One file of the log: its header, and the last position that the log has recorded as durable.
 //!
 //! ```text
 //! | header (`header.rs`) | synced: u64 | check: u32 | synced: u64 | check: u32 | frames
 //! ```
 //!
-//! The position in the header is the total length of the frames in all earlier logs, in bytes. The
-//! log writes the two `synced` fields in turn, each after a successful sync. A later sync makes the
-//! field durable. If a crash tears one field, the other field is valid. All bytes of the stream
-//! were durable up to the larger field. If a log ends or is damaged before this position, changes
-//! are lost. Bytes after this position may be missing after a power loss.
+//! The position in the header is the total length of the frames in all logs before this log, in
+//! bytes. The log writes the two `synced` fields in turn, each after a successful sync. A later
+//! sync makes the written field durable. If a crash tears one field, the other field is valid. All
+//! bytes of the stream were durable up to the larger of the two fields. If a log ends before the
+//! larger field's position, or is damaged before this position, changes are lost. Bytes after the
+//! larger field's position may be missing after a power loss.
 
 use std::io;
 use std::path::PathBuf;
@@ -41,8 +42,8 @@ pub(crate) struct LogFile {
     pub number: u64,
     /// The position of the first frame.
     pub began: u64,
-    /// The secret in the seed of the frame checks. 0 if the damaged header does not contain the
-    /// secret.
+    /// The secret in the seed of the frame checks. The value is 0 if the damaged header does not
+    /// contain the secret.
     pub secret: u64,
     pub path: PathBuf,
     pub file: Arc<dyn DiskFile>,
@@ -55,7 +56,7 @@ pub(crate) struct LogFile {
 pub(crate) enum Header {
     /// The stream was durable up to this position.
     Valid { synced: u64 },
-    /// The header has another version.
+    /// The header has a version that this program does not read.
     OtherVersion,
     /// The header is incomplete or damaged. The log uses the position and the secret from the
     /// header, but both may be wrong.
@@ -64,9 +65,9 @@ pub(crate) enum Header {
 
 impl LogFile {
     /// Creates a log that begins at position `began` of the stream. The stream is durable up to
-    /// `synced`. The file gets its final name after its header is written. Neither the name nor the
-    /// header is durable yet. The file gets disk space up to position `reserved`. If `reserved` is
-    /// `u64::MAX`, no disk space is reserved.
+    /// `synced`. The file gets its final name after its header is written. When the function
+    /// returns, neither the name nor the header is durable yet. The file gets disk space up to
+    /// position `reserved`. If `reserved` is `u64::MAX`, no disk space is reserved.
     ///
     /// # Errors
     ///
@@ -83,7 +84,7 @@ impl LogFile {
         let temporary = path.with_extension("part");
         let create = || {
             if number >= NUMBER_LIMIT {
-                // A start would not read a log with this number.
+                // A server that starts does not read a log whose number is not below the limit.
                 let what = "the number of the log is too high";
                 return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
             }
@@ -169,7 +170,7 @@ impl LogFile {
     }
 
     /// Records the position up to which the stream is durable. If the write of a field fails, the
-    /// next call writes the same field again. The other field remains valid.
+    /// other field remains valid, and the next call writes the failed field.
     pub fn record_synced(&self, synced: u64) -> io::Result<()> {
         let field = self.next_field.load(Ordering::Relaxed);
         let at = header::BYTES + usize::from(field) * header::FIELD_BYTES;
@@ -178,8 +179,8 @@ impl LogFile {
         Ok(())
     }
 
-    /// Records the position up to which the stream is durable. If the write fails, logs a warning,
-    /// because the next sync records a later position.
+    /// Records the position up to which the stream is durable. If the write of the position fails,
+    /// logs a warning and no error, because the next sync records a later position.
     pub fn try_record_synced(&self, synced: u64) {
         if let Err(error) = self.record_synced(synced) {
             tracing::warn!(%error, "cannot record the position of the last fsync");

@@ -6,7 +6,7 @@ use crate::persistence::log::frame::{get_bytes, get_u64, put_bytes, put_u64};
 /// replay reads no option.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Record<'a> {
-    /// A command that changed a value, and the time at which it ran.
+    /// A command that changed a value, and the time at which the command ran.
     Command { now_millis: u64, argv: Vec<&'a [u8]> },
     /// The hashes of items that were new to a Bloom filter. Inserting the hashes again changes
     /// nothing.

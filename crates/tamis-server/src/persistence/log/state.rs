@@ -6,26 +6,28 @@
 //!              durable       in the file       in memory
 //! ```
 //!
-//! All logs together are one stream of bytes. A position is an offset in this stream. Frames are
-//! appended at `end`. A file job writes the frames, and a sync job makes the frames durable. At
-//! most one job of each type runs at a time. The driver (`log.rs`) requests jobs, runs them, and
-//! reports their results. The model test (`model.rs`) does the same in every order.
+//! All logs together are one stream of bytes. A position is an offset in this stream. The log
+//! appends frames at the position `end`. A file job writes the frames, and a sync job makes the
+//! frames durable. At most one job of each type runs at a time. The code that drives the state
+//! machine (`log.rs`) requests jobs, runs the jobs, and reports their results. The model test
+//! (`model.rs`) requests, runs and reports the jobs in every order.
 //!
-//! **Rotation.** A rotation selects a position from which the stream continues in another file. A
+//! **Rotation.** A rotation selects a position from which the stream continues in a new file. A
 //! file job writes the bytes before this position, and the next file job switches files. Bytes
 //! before the position are always in the old file, and bytes after the position are always in the
 //! new file.
 //!
-//! **Space.** A change that cannot be logged must not be applied. A caller therefore first reserves
-//! disk space for its frame ([`LogState::admit`]), and keeps the reservation until the frame is
-//! appended. A full disk cannot cause an error when the log writes into reserved space. A new file
-//! gets space for all frames that are admitted but not written, and no more. A failed reservation
-//! may leave blocks after the end of the file. A job then frees these blocks ([`FileJob::Trim`]).
-//! The job frees all reserved space, so the job waits until every admitted change is written.
+//! **Space.** A change that cannot be logged must not be applied. Before a caller applies a change,
+//! the caller reserves disk space for the frame ([`LogState::admit`]), and keeps the reservation
+//! until the frame is appended. A full disk cannot cause an error when the log writes into reserved
+//! space. A new file gets space only for the frames that are admitted but not written. A failed
+//! reservation may leave blocks after the end of the file. A trim job ([`FileJob::Trim`]) frees the
+//! blocks that a failed reservation leaves. The trim job frees all reserved space, so the job waits
+//! until every admitted change is written.
 //!
-//! **Groups.** The records of a transaction are stored separately until the transaction ends. The
-//! records then become one frame (`group.rs`). The bytes between `written` and `end` therefore
-//! contain only whole frames.
+//! **Groups.** The records of a transaction are stored separately until the transaction ends, and
+//! become one frame at its end (`group.rs`). The bytes between `written` and `end` contain only
+//! whole frames, because the log stores an open transaction separately.
 
 pub(crate) mod answers;
 mod group;
@@ -62,34 +64,37 @@ pub(crate) struct LogState {
     /// The position after the last frame.
     pub end: u64,
     written: u64,
-    /// The position up to which the current file has disk space. `u64::MAX` if the file system
-    /// cannot reserve space.
+    /// The position up to which the current file has disk space. The value is `u64::MAX` if the
+    /// file system cannot reserve space.
     pub reserved: u64,
-    /// The bytes of all changes that are admitted but not yet appended.
+    /// The number of bytes of all changes that are admitted but not yet appended.
     admitted: HeldMemory,
-    /// Counts the jobs that changed the space of the current file or replaced that file.
+    /// Counts the jobs that changed the space of the current file or replaced the current file.
     pub space_version: u64,
-    /// True while a job changes the space of the current file or replaces that file.
+    /// True while a job changes the space of the current file or replaces the current file.
     is_space_changing: bool,
     /// True if a failed reservation may have left blocks after the end of the file.
     has_leftover: bool,
     /// The position up to which the stream is durable.
     pub synced: u64,
     group: Option<Group>,
-    /// The tickets of inserts that may have set bits but have not yet appended their frame.
+    /// The numbers (tickets) of inserts that may have set bits but have not yet appended their
+    /// frame.
     tickets: BTreeSet<u64>,
     next_ticket: u64,
     /// The position at which the next file begins, and the number of the next file.
     rotation: Option<(u64, u64)>,
-    /// The reason why the last rotation failed. The next rotation clears this error.
+    /// The reason why the last rotation failed. The next rotation clears the error of the last
+    /// rotation.
     rotation_error: Option<String>,
     /// True while a file job is running.
     is_writing: bool,
     /// The position up to which the running sync job makes the stream durable.
     pub syncing: Option<u64>,
-    /// True if the current file is new: neither the header nor the name of the file is durable.
+    /// True if the current file is new, so that neither the header nor the name of the file is
+    /// durable.
     is_file_new: bool,
-    /// A caller requires a sync up to this position, whatever the `sync` policy is.
+    /// The position up to which a caller requires a sync, whatever the `sync` policy is.
     sync_wanted: u64,
     /// The time at which the last sync job began.
     last_sync_millis: u64,
@@ -99,10 +104,10 @@ pub(crate) struct LogState {
     uncovered_since: Option<u64>,
     /// The reason why the last write failed. The log repeats the failed write.
     write_error: Option<String>,
-    /// The reason why a sync failed. The system may have dropped bytes that it could not write. A
-    /// later sync may then succeed although the bytes are lost.
+    /// The reason why a sync failed. After a failed sync, a later sync may succeed although the
+    /// system has dropped the bytes that the system could not write.
     sync_error: Option<String>,
-    /// The reason why a start would not find the current file.
+    /// The reason why a server that starts would not find the current file.
     pub gone: Option<String>,
     pub is_closing: bool,
 }
@@ -110,23 +115,25 @@ pub(crate) struct LogState {
 /// The reason why a change cannot be logged now.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
-    /// The log cannot be written. The text is the reason.
+    /// Changes to the log cannot be written. The text contains the reason why the log cannot be
+    /// written.
     Failed(String),
-    /// Disk space up to this position must be reserved first.
+    /// The caller must reserve disk space up to this position before the change.
     Space(u64),
-    /// There is not enough disk space now, and a job that changes the disk space is running.
+    /// The current file has not enough disk space for the change, and a job that changes the disk
+    /// space is running.
     Busy,
 }
 
 /// A job on the current file.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum FileJob {
-    /// Write these bytes at this position.
+    /// The job writes `bytes` at `position`.
     Write { position: u64, bytes: Vec<u8> },
-    /// Continue in the file with this number. The file begins at `position` and has disk space up
-    /// to `reserved`. The stream is durable up to `synced`.
+    /// The job switches to the file with this number. The file begins at `position` and has disk
+    /// space up to `reserved`. The stream is durable up to `synced`.
     Switch { number: u64, position: u64, synced: u64, reserved: u64 },
-    /// Free the blocks after the end of the file.
+    /// The job frees the blocks after the end of the file.
     Trim,
 }
 
@@ -143,14 +150,14 @@ impl LogState {
     }
 
     /// Admits a change of at most `bytes` bytes. The disk space is reserved until the caller drops
-    /// the returned `Hold`. The caller drops the `Hold` after it has appended the change. A
-    /// transaction is admitted before its group begins, except for its images
-    /// ([`image_admitted`](Self::image_admitted)).
+    /// the returned `Hold`. The caller drops the `Hold` after the change is appended to the log.
+    /// The caller admits a transaction before the group of the transaction begins, except for the
+    /// serialized values ([`image_admitted`](Self::image_admitted)).
     ///
     /// # Errors
     ///
-    /// Returns the reason why the change cannot be logged now, or the disk space that must be
-    /// reserved first.
+    /// Returns the reason why the change cannot be logged now, or the disk space that the caller
+    /// must reserve before the change.
     pub fn admit(&self, bytes: u64) -> Result<Hold, Refusal> {
         if let Some(error) = self.failure() {
             return Err(Refusal::Failed(error.to_owned()));
@@ -193,8 +200,8 @@ impl LogState {
         self.end += (self.waiting.len() - before) as u64;
     }
 
-    /// Returns the reason why changes cannot be written now. Returns `None` if changes can be
-    /// written.
+    /// Returns the reason why the log cannot write changes at this time. Returns `None` if the log
+    /// can write changes.
     pub fn failure(&self) -> Option<&str> {
         let errors = [&self.sync_error, &self.write_error, &self.gone];
         errors.into_iter().find_map(Option::as_deref)
@@ -229,7 +236,7 @@ impl LogState {
         self.rotation.is_none().then_some(Ok(()))
     }
 
-    /// Takes the next job on the file, if a job is due and no job is running. The caller must
+    /// Takes the next job on the log file, if a job is due and no job is running. The caller must
     /// report the end of the job.
     pub fn next_file_job(&mut self) -> Option<FileJob> {
         if !self.has_file_job() {
@@ -238,7 +245,7 @@ impl LogState {
         let job = match self.rotation {
             _ if self.is_trim_due() => {
                 self.begin_space_job();
-                // Until the job ends, no change may get space that the job could free.
+                // Until the trim job ends, no change may get space that the job could free.
                 self.reserved = self.written;
                 self.has_leftover = false;
                 FileJob::Trim
@@ -246,8 +253,8 @@ impl LogState {
             Some((position, number)) if position == self.written => {
                 self.begin_space_job();
                 if self.reserved < u64::MAX {
-                    // The disk may be full. The snapshot that begins with this file may free disk
-                    // space, so do not require more space than necessary.
+                    // If the disk is full, the snapshot that begins with this file may free disk
+                    // space, so require only the necessary space.
                     self.reserved = self.reserved.min(self.admitted_end());
                 }
                 let (synced, reserved) = (self.synced, self.reserved);
@@ -265,15 +272,16 @@ impl LogState {
     }
 
     /// Begins a job that changes the disk space of the current file or replaces that file. While
-    /// the job is running, a change is admitted only if its disk space is already reserved.
+    /// the job is running, the log admits a change only if disk space for the change is already
+    /// reserved.
     fn begin_space_job(&mut self) {
         self.is_space_changing = true;
         self.space_version += 1;
     }
 
-    /// Tests whether the log should free the blocks after the end of the file. No admitted change
-    /// may need these blocks, because another program may take freed blocks before the log can
-    /// reserve them again.
+    /// Tests whether the log should free the blocks after the end of the file. The log frees the
+    /// blocks only if no admitted change may need the blocks, because another program may take the
+    /// freed blocks.
     fn is_trim_due(&self) -> bool {
         self.has_leftover && self.written == self.end && self.admitted.bytes() == 0
     }
@@ -321,7 +329,8 @@ impl LogState {
     }
 
     /// Reports that the file was not switched. The stream continues in the old file. If the new
-    /// file `may_exist`, the log writes nothing more, because a start could find both files.
+    /// file `may_exist`, the log stops writing, because a start could find both the old and the new
+    /// file.
     pub fn not_switched(&mut self, error: String, may_exist: bool) {
         (self.is_writing, self.is_space_changing) = (false, false);
         self.rotation = None;
@@ -332,7 +341,7 @@ impl LogState {
     }
 
     /// Requests a sync of the stream up to its current end, and a sync of the current file. Returns
-    /// the current end.
+    /// the end of the stream at the time of the call.
     pub fn want_sync(&mut self) -> u64 {
         self.sync_wanted = self.end;
         self.end
@@ -355,8 +364,8 @@ impl LogState {
     }
 
     /// Takes a sync job if a sync is due and no sync is running. The job makes the stream durable
-    /// up to the returned position. The flag is true if the job must also make the name of a new
-    /// file durable. The caller must report the end of the job.
+    /// up to the returned position. The returned flag is true if the job must make the name of a
+    /// new file durable. The caller must report the end of the job.
     pub fn next_sync(&mut self, now_millis: u64) -> Option<(u64, bool)> {
         if !self.has_sync(now_millis) {
             return None;
@@ -381,7 +390,7 @@ impl LogState {
         }
     }
 
-    /// Tests whether each change is durable or can no longer become durable.
+    /// Tests whether every change is either durable or can never become durable.
     pub fn is_done(&self) -> bool {
         let has_failed = self.sync_error.is_some() || self.write_error.is_some();
         !self.is_writing
@@ -390,12 +399,14 @@ impl LogState {
     }
 }
 
-/// A buffer is reused for later frames if its capacity is at most this number of bytes.
+/// The log reuses a buffer for later frames if the capacity of the buffer is at most this number of
+/// bytes.
 const KEEP_BYTES: usize = 1 << 20;
 
 impl LogState {
     /// Opens a group. All records that are appended before the end of the group become one atomic
-    /// change. `images` is the disk space for the images that the commands of the group will log.
+    /// change. `images` is the disk space for the serialized values that the commands of the group
+    /// will log.
     pub fn begin_group(&mut self, images: Option<Hold>) {
         debug_assert!(self.group.is_none(), "a transaction is alone");
         let space = images.unwrap_or_else(|| self.admitted.hold(0));
@@ -408,14 +419,16 @@ impl LogState {
         self.group.as_ref().map(|group| group.records.len())
     }
 
-    /// Returns the number of bytes of an image that must still be [admitted](Self::admit). The open
-    /// group may have disk space for the other bytes of the image.
+    /// Returns the number of bytes of an image (a serialized value) that must still be
+    /// [admitted](Self::admit). The open group may have disk space for the other bytes of the
+    /// image.
     pub fn missing_image_bytes(&self, image_bytes: u64) -> u64 {
         image_bytes.saturating_sub(self.group.as_ref().map_or(0, |group| group.unused_bytes))
     }
 
-    /// Reports that the missing bytes of an image were admitted. An open group keeps the disk space
-    /// until the group ends. Without a group, the caller keeps the returned `Hold`.
+    /// Reports that the missing bytes of an image (a serialized value) were admitted. An open group
+    /// keeps the disk space of the serialized value until the group ends. Without a group, the
+    /// caller keeps the returned `Hold`.
     pub fn image_admitted(&mut self, image_bytes: u64, missing: Hold) -> Option<Hold> {
         let Some(group) = &mut self.group else { return Some(missing) };
         group.unused_bytes = group.unused_bytes.saturating_sub(image_bytes);
@@ -423,8 +436,8 @@ impl LogState {
         None
     }
 
-    /// Ends the group. If the group contains records, appends their frame. Then releases the disk
-    /// space of the images.
+    /// Ends the group. If the group contains records, appends the frame of the records. After the
+    /// append, releases the disk space of the serialized values.
     pub fn end_group(&mut self) {
         let Some(Group { records, space, .. }) = self.group.take() else { return };
         if !records.is_empty() {
@@ -439,7 +452,8 @@ mod tests {
     use super::*;
     use crate::persistence::log::state::answers::Readiness;
 
-    /// Runs a write job. Returns the position and the number of the written bytes.
+    /// Runs a write job. Returns the position of the written bytes and the number of the written
+    /// bytes.
     pub(crate) fn write(state: &mut LogState) -> (u64, usize) {
         match state.next_file_job() {
             Some(FileJob::Write { position, bytes }) => {

@@ -40,12 +40,12 @@ impl World {
         let sync = self.core.with(|state| state.sync);
         let synced = self.core.with(|state| state.synced);
         let mut disk = self.disk.after_crash(is_power_loss.then_some(&mut *random));
-        // The snapshot keeps a reference to this disk until the end of the test, so only the data
-        // is erased.
+        // Erase only the data of this disk, because the snapshot keeps a reference to the disk
+        // until the end of the test.
         self.saver = Saver::Idle;
         self.disk.erase();
         if random.one_in(3) {
-            // During the start, the process crashes again or an operation fails.
+            // Let the process crash again during the start, or let an operation fail.
             let at = random.below(12);
             if random.one_in(2) {
                 disk.end_at(at);
@@ -53,8 +53,8 @@ impl World {
                 disk.fail_at(at, if random.one_in(2) { Fault::Io } else { Fault::Full });
             }
             _ = Self::start(disk.clone(), sync, Vec::new());
-            // Changes that the first crash lost were never promised. If the process was only
-            // killed, the second start must still find every change.
+            // If the process was killed without a power loss, the second start must find every
+            // change. After a power loss, changes that the first crash lost were never promised.
             disk = disk.after_crash(is_power_loss.then_some(&mut *random));
         }
         check_damage(&disk, random)?;
@@ -68,12 +68,12 @@ impl World {
         let is_kept = sync == FsyncPolicy::Always || !is_power_loss;
         let least = if is_kept { synced.max(self.promised_end) } else { synced };
         next.check(least, if is_kept { &self.promised_items } else { &NONE })?;
-        // The history now ends with the recovered prefix.
+        // After this check, the history ends with the recovered prefix.
         Ok(next)
     }
 
     /// Finds the prefix of the history that produces the recovered keys. Truncates the history to
-    /// this prefix.
+    /// the found prefix.
     fn check(&mut self, least: u64, promised: &BTreeSet<u32>) -> Result<(), String> {
         let counters = COUNTERS.map(|key| counter(&self.keyspace, key));
         let counted = self.keyspace.shared().read(b"filter", 0, |value| value?.counted_items());
@@ -123,8 +123,8 @@ const COUNTERS: [&str; 3] = ["one", "other", "alone"];
 
 static NONE: BTreeSet<u32> = BTreeSet::new();
 
-/// Damages a byte before the synced position, and checks that the server does not start. Then
-/// restores the byte.
+/// Damages a byte before the synced position, checks that the server does not start, and restores
+/// the byte.
 fn check_damage(disk: &SimDisk, random: &mut Random) -> Result<(), String> {
     let fail = |error: DurabilityError| error.to_string();
     let folder = Folder::read(disk).map_err(fail)?;
@@ -155,7 +155,7 @@ fn check_damage(disk: &SimDisk, random: &mut Random) -> Result<(), String> {
     write(byte[0])
 }
 
-/// Returns the torn files that earlier starts have written.
+/// Returns the files with torn bytes that the starts before this call have written.
 fn torn_files(disk: &SimDisk) -> BTreeMap<String, Vec<u8>> {
     let names = disk.names(disk.dir()).expect("a folder").into_iter();
     let torn = names.filter(|name| name.contains(".torn"));

@@ -1,4 +1,4 @@
-//! The snapshot of the model. Each step is the work of the saving thread between two points at
+//! The snapshot in the model test. Each step is the work of the saving thread between two points at
 //! which another thread may run.
 
 use crate::persistence::folder::Folder;
@@ -10,7 +10,8 @@ use crate::persistence::snapshot::writer::SnapshotWriter;
 /// The progress of a snapshot.
 pub(super) enum Saver {
     Idle,
-    /// The rotation of the log is running. The log will continue in another file at this position.
+    /// The rotation of the log is running. After the rotation, the log continues in a new file at
+    /// `position`.
     Rotates {
         number: u64,
         position: u64,
@@ -20,8 +21,9 @@ pub(super) enum Saver {
         writer: SnapshotWriter<'static>,
         /// The keys that are not yet written. The last key in the list is the next key.
         left: Vec<&'static str>,
-        /// The state of the filter at the time when the snapshot began to read it. Clients change
-        /// the filter during the read. The filter is then the next key.
+        /// The state of the filter at the time when the snapshot began to read the filter. Clients
+        /// change the filter during the read. During the read, the filter is the next key in
+        /// `left`.
         observed: Option<Observed>,
     },
     /// The snapshot waits until the log is synced up to this position.
@@ -51,11 +53,11 @@ impl World {
                 Some(Saver::Rotates { number, position })
             }
             Saver::Rotates { number, position } => {
-                // If the log cannot be written, the snapshot is aborted. The rotation may still
-                // complete later.
+                // If the log cannot be written, the snapshot is aborted, but the rotation may
+                // complete after this abort.
                 self.core.with(|state| state.rotated())?.ok()?;
-                // The disk exists until the end of the test, but its files do not: see
-                // `World::crash`.
+                // The disk exists until the end of the test, but `World::crash` erases the files of
+                // the disk.
                 let disk: &'static SimDisk = Box::leak(Box::new(self.disk.clone()));
                 let writer = SnapshotWriter::new(disk, number, position).ok()?;
                 Some(Saver::Writes { number, writer, left: KEYS.to_vec(), observed: None })
@@ -98,9 +100,9 @@ impl World {
         }
     }
 
-    /// Models a snapshot during `FLUSHALL`. The snapshot completes the filter that it is reading.
-    /// The snapshot does not write a key that it was about to read, even if a new key has the same
-    /// name.
+    /// Models the effect of `FLUSHALL` on a running snapshot. The snapshot completes the filter
+    /// that the snapshot is reading. The snapshot does not write a removed key that the snapshot
+    /// has not read, even if a new key has the same name.
     pub(super) fn save_before_flush(&mut self) {
         if let Saver::Writes { observed: Some(_), .. } = self.saver {
             self.save();

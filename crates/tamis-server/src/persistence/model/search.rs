@@ -1,5 +1,5 @@
-//! The searches of the model test. One search runs random worlds from a seed. The other search runs
-//! every order of steps of small worlds.
+//! The searches of the model test. One search runs random worlds (processes on a simulated disk)
+//! from a seed. A second search runs every order of steps of small worlds (few clients and steps).
 
 use crate::persistence::log::state::FsyncPolicy;
 use crate::persistence::model::{Caller, Op, Step, World};
@@ -74,18 +74,19 @@ fn thread(step: Step) -> usize {
 /// Runs every sequence of steps of a small world that interrupts threads at most `interrupts`
 /// times. Crashes each sequence before every disk operation. Returns the number of runs.
 ///
-/// An interrupt means: another thread runs although the current thread can run its next step. Most
-/// bugs of concurrent programs need at most two interrupts (Musuvathi and Qadeer, "Iterative
-/// Context Bounding for Systematic Testing", 2007). The number of sequences with few interrupts is
-/// small enough to run all of these sequences.
+/// An interrupt means that the test switches threads although the current thread can run its next
+/// step. Most bugs of concurrent programs need at most two interrupts (Musuvathi and Qadeer,
+/// "Iterative Context Bounding for Systematic Testing", 2007). The number of sequences with few
+/// interrupts is small enough to run all sequences.
 fn explore_all(sync: FsyncPolicy, clients: &[&[Op]], saves: usize, interrupts: usize) -> usize {
     let mut choices: Vec<(usize, usize)> = Vec::new();
     let mut runs = 0;
-    // The previous sequence has already explored crashes in the steps that both sequences share.
+    // Skip crashes in the steps that this sequence shares with the previous sequence, which has
+    // already explored these crashes.
     let mut shared_steps = 0;
     loop {
-        // Run the sequence to its end to count its disk operations. Then repeat the sequence with a
-        // crash before each operation.
+        // Run the sequence to its end to count its disk operations. After the count, repeat the
+        // sequence with a crash before each operation.
         let (mut crash_at, mut first) = (None, 0);
         loop {
             let mut world = World::first(sync);
@@ -104,7 +105,7 @@ fn explore_all(sync: FsyncPolicy, clients: &[&[Op]], saves: usize, interrupts: u
                 if steps.is_empty() || world.disk.has_ended() {
                     break;
                 }
-                // The thread that ran the last step comes first.
+                // The thread that ran the last step comes first in the list.
                 steps.sort_by_key(|step| Some(thread(*step)) != last);
                 let can_go_on = Some(thread(steps[0])) == last;
                 if can_go_on && left == 0 {
@@ -131,7 +132,7 @@ fn explore_all(sync: FsyncPolicy, clients: &[&[Op]], saves: usize, interrupts: u
                 break;
             }
         }
-        // Select the next sequence.
+        // Select the next sequence of steps.
         while choices.last().is_some_and(|(choice, count)| choice + 1 == *count) {
             choices.pop();
         }
@@ -143,12 +144,13 @@ fn explore_all(sync: FsyncPolicy, clients: &[&[Op]], saves: usize, interrupts: u
 
 #[test]
 fn nothing_promised_is_lost_in_any_order_of_steps_faults_and_crashes() {
-    // Repeat a failed search with the seed from the environment.
+    // If the environment contains a seed, repeat the failed search with this seed.
     let seed = std::env::var("TAMIS_MODEL_SEED").ok().and_then(|text| text.parse().ok());
     if let Some(seed) = seed {
         return explore(seed).unwrap();
     }
-    // `cargo xtask soak` sets the duration of the search. Each run uses another seed.
+    // `cargo xtask soak` sets the duration of the search. Each run of the search uses a different
+    // seed.
     let seconds = std::env::var("TAMIS_MODEL_SECONDS").ok().and_then(|text| text.parse().ok());
     let (first, count) = match seconds {
         Some(_) => (u64::from(std::process::id()) * 1_000_003, u64::MAX),

@@ -15,24 +15,25 @@ use crate::session::write_keys;
 pub(crate) struct Replay<'k> {
     keyspace: &'k Keyspace,
     settings: Settings,
-    /// For each key, the position up to which the snapshot value contains all changes. Empty after
-    /// the end of the snapshot.
+    /// For each key, the position up to which the snapshot value contains all changes. The map is
+    /// empty after the end of the snapshot.
     applied: HashMap<Vec<u8>, u64>,
-    /// The position at which the snapshot was complete. The snapshot contains no change after this
-    /// position. An earlier change may concern a key that was removed before the snapshot reached
-    /// it. Such an earlier change has no effect.
+    /// The position at which the snapshot was complete. The snapshot contains no change after
+    /// `snapshot_end`. A change before `snapshot_end` has no effect if its key was removed before
+    /// the snapshot reached the key.
     pub snapshot_end: u64,
     pending: PendingInserts,
     pub changes: u64,
 }
 
-/// The items of consecutive changes of one key. The replay inserts these items as one batch. If the
-/// filter is larger than the CPU caches, the batch takes two thirds of the time of single inserts.
+/// The items of consecutive changes of one key. The replay inserts the pending items as one batch.
+/// If the filter is larger than the CPU caches, a batch takes two thirds of the time of single
+/// inserts.
 #[derive(Default)]
 struct PendingInserts {
     key: Vec<u8>,
-    /// The time of the first change. The key had not expired at the time of the last change, so the
-    /// time of any of the changes is correct.
+    /// The time of the first change in the pending batch. The key had not expired at the time of
+    /// the last change, so the time of the first change is correct for all changes.
     now_millis: u64,
     hashes: Vec<u64>,
     /// True if the last change came after the snapshot was complete.
@@ -114,8 +115,8 @@ impl<'k> Replay<'k> {
                 self.keyspace.shared().put(key, 0, value, *expires_millis);
                 Ok(())
             }
-            // Before the end of the snapshot, the key of a change may not exist. An error then
-            // means that the change has no effect.
+            // Before the end of the snapshot, the key of a change may not exist, and an error means
+            // that the change has no effect.
             Record::Command { now_millis, argv } => match self.run(position, *now_millis, argv) {
                 Err(_) if !is_exact => Ok(()),
                 result => result,
@@ -139,7 +140,7 @@ impl<'k> Replay<'k> {
         let env = Env::new(&self.settings, Protocol::Resp2, now_millis);
         let is_applied = |key: &[u8]| self.is_applied(key, position);
         if let Handler::WriteKeys(WriteKeys::Flush) = command.handler {
-            // Keep the keys that the snapshot read after this command.
+            // Keep the keys that the snapshot read after this `FLUSHALL`.
             self.keyspace.exclusive().clear_but(is_applied);
             return Ok(());
         }
@@ -182,8 +183,8 @@ impl<'k> Replay<'k> {
             _ if is_exact => {
                 Err("items were inserted into a filter that does not exist".to_owned())
             }
-            // The filter was removed before the snapshot reached it. A later record of the log
-            // removes the filter.
+            // The filter was removed before the snapshot reached the filter, and a later record of
+            // the log removes the filter.
             _ => Ok(()),
         });
         hashes.clear();
@@ -191,7 +192,7 @@ impl<'k> Replay<'k> {
     }
 }
 
-/// Returns the result of `run`, or an error if it panics.
+/// Returns the result of `run`, or an error if `run` panics.
 fn catch_panic(run: impl FnOnce() -> Result<(), String>) -> Result<(), String> {
     catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|_| {
         Err("replaying a change failed inside Tamis: please report it".to_owned())

@@ -1,4 +1,5 @@
-//! The stream of changes in the logs after a snapshot. A start reads this stream.
+//! The stream of changes in the logs after a snapshot. A server that starts reads the stream of
+//! changes.
 
 use crate::persistence::error::DurabilityError;
 use crate::persistence::folder::Folder;
@@ -12,19 +13,19 @@ use crate::persistence::snapshot;
 pub(crate) struct Stream<'f> {
     pub folder: &'f Folder<'f>,
     pub logs: Vec<LogFile>,
-    /// The later files that a crash has torn. These files contain no synced change.
+    /// The files after `logs` that a crash has torn. The torn files contain no synced change.
     pub torn: Vec<LogFile>,
     /// All bytes before this position were durable.
     pub synced: u64,
-    /// The end of the valid part of the stream. The end is in the log with the index `last`. That
-    /// log contains `tail_bytes` more bytes after the end.
+    /// The end of the valid part of the stream. The end is in the log with the index `last`, which
+    /// contains `tail_bytes` bytes after the end.
     pub end: u64,
     pub last: usize,
     pub tail_bytes: u64,
 }
 
 impl<'f> Stream<'f> {
-    /// Loads the snapshot and all valid changes after it.
+    /// Loads the snapshot and all valid changes after the snapshot.
     ///
     /// # Errors
     ///
@@ -59,7 +60,8 @@ impl<'f> Stream<'f> {
             }
             let (log, header) = LogFile::open(folder.disk, number)?;
             if let Header::Valid { synced: recorded } = header {
-                // The manifest records a log only after this log and all earlier logs are durable.
+                // The manifest records a log only after this log and all logs before it are
+                // durable.
                 let began = if was_recorded(number) { log.began } else { 0 };
                 synced = synced.max(recorded).max(began);
             }
@@ -127,7 +129,7 @@ impl<'f> Stream<'f> {
     }
 
     /// If no manifest exists, checks that the torn files contain no changes. Only a manifest
-    /// records whether such changes were durable.
+    /// records whether changes in torn files were durable.
     fn check_torn(&mut self) -> Result<(), DurabilityError> {
         if self.folder.recorded.is_some() {
             return Ok(());
@@ -155,8 +157,8 @@ impl<'f> Stream<'f> {
 }
 
 /// Tests whether a log with an invalid header is the first log and is damaged. The log is not
-/// damaged if the very first start ended before the header was durable. In that case, no other data
-/// was written.
+/// damaged if the first start of a server ended before the header was durable, because that start
+/// has written no changes.
 fn is_first_damaged(folder: &Folder<'_>, log: &LogFile) -> Result<bool, DurabilityError> {
     if folder.snapshot().is_some() || log.number != folder.first() {
         return Ok(false);

@@ -17,7 +17,7 @@ pub(crate) struct Salvaged {
     pub keyspace: Keyspace,
     /// The number of changes in the logs.
     pub changes: u64,
-    /// One line for each loss.
+    /// One line of text for each loss of data.
     pub lost: Vec<String>,
     /// The size of the loss: the bytes of damaged or missing files, plus one for each change that
     /// cannot be applied.
@@ -26,12 +26,12 @@ pub(crate) struct Salvaged {
     pub end: u64,
 }
 
-/// Reads the valid data of the newest snapshot and of the logs after it. Uses an older snapshot and
-/// its logs if these files still exist and the loss is smaller.
+/// Reads the valid data of the newest snapshot and of the logs after the snapshot. Uses an older
+/// snapshot and its logs if the older files exist and lose less data than the newest snapshot.
 ///
 /// # Errors
 ///
-/// [`DurabilityError`] if a file cannot be read or has another version.
+/// [`DurabilityError`] if a file cannot be read or has an unknown version.
 pub(crate) fn salvage(folder: &Folder<'_>) -> Result<Salvaged, DurabilityError> {
     let loss = |it: &Salvaged| (!it.lost.is_empty(), it.lost_bytes);
     let newest = salvage_newest(folder);
@@ -40,8 +40,8 @@ pub(crate) fn salvage(folder: &Folder<'_>) -> Result<Salvaged, DurabilityError> 
         return newest;
     }
     let (mut least, mut best) = (newest.ok().as_ref().map(loss), folder.clone());
-    // Keep only one set of keys in memory at a time. An unreadable file causes an error only if the
-    // file is used.
+    // Keep only one set of keys in memory at a time. A file that cannot be read causes an error
+    // only if the file is used.
     while let Some(folder) = older {
         let other = salvage_newest(&folder).ok().as_ref().map(loss);
         older = folder.without_newest_snapshot();
@@ -74,7 +74,7 @@ fn salvage_newest(folder: &Folder<'_>) -> Result<Salvaged, DurabilityError> {
     Ok(Salvaged { keyspace, changes, lost, lost_bytes, end })
 }
 
-/// Reads the valid data of one snapshot and of the logs after it.
+/// Reads the valid data of one snapshot and of the logs after the snapshot.
 struct Salvage<'f> {
     folder: &'f Folder<'f>,
     replay: Replay<'f>,
@@ -88,17 +88,17 @@ struct Salvage<'f> {
     next_began: u64,
 }
 
-/// The number of bytes that count as lost if the rest of a snapshot is lost, because the length of
-/// the rest is unknown. The number is larger than any known loss, and smaller than the number for a
-/// missing file.
+/// The number of bytes that count as lost if a snapshot is lost from some item to its end. The
+/// length of the lost part is unknown. The number is larger than any known loss, and smaller than
+/// the number for a missing file.
 const REST_BYTES: u64 = 1 << 60;
 
 /// The highest position that can be valid. Positions count bytes that a server has written, so no
-/// server reaches a higher position.
+/// server reaches a position above this limit.
 const MAX_POSITION: u64 = 1 << 62;
 
-/// The maximum number of lines in `lost`. Above this number, changes that cannot be applied are
-/// only counted.
+/// The maximum number of lines in `lost`. Above this number of lines, changes that cannot be
+/// applied are counted without a line.
 const NAMED_CHANGES: usize = 100;
 
 impl Salvage<'_> {
@@ -143,7 +143,8 @@ impl Salvage<'_> {
                     if self.lost.len() == lost_before && keys == counted {
                         self.replay.snapshot_end = end;
                     } else if counted > keys + (self.lost.len() - lost_before) as u64 {
-                        // The damaged part contained more than one key.
+                        // If the damaged part contained more than one key, report the number of
+                        // missing keys.
                         let missing = counted - keys;
                         let what = format_args!("{missing} of {counted} keys in all");
                         self.lose(&path, missing, what);
@@ -156,7 +157,7 @@ impl Salvage<'_> {
                     let of = key.map_or(String::new(), |key| format!(" of key {}", shown(&key)));
                     self.lose(&path, to - from, format_args!("bytes {from} to {to}{of}: {what}"));
                     if !goes_on {
-                        // The length of the missing rest is unknown.
+                        // The length of the missing part up to the end of the snapshot is unknown.
                         self.lost_bytes = self.lost_bytes.saturating_add(REST_BYTES);
                         return Ok(());
                     }
@@ -269,7 +270,7 @@ impl Salvage<'_> {
 
     /// Returns the possible start positions and secrets of a log with a damaged header.
     ///
-    /// Includes only secrets whose own check is valid.
+    /// The result includes only secrets whose own check is valid.
     fn candidates(&self, log: &LogFile) -> std::io::Result<Candidates> {
         let mut begins = vec![log.began, self.next_began, 0];
         // All logs that a server writes before a repair have the same secret.

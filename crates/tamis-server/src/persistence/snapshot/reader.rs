@@ -54,10 +54,11 @@ pub(in crate::persistence) enum SnapshotItem {
     },
 }
 
-/// The maximum length of a key, in bytes. Any argument of a command has the same limit.
+/// The maximum length of a key, in bytes. The maximum length of a key is the maximum length of any
+/// argument of a command.
 const MAX_KEY_BYTES: u64 = 512 << 20;
 
-/// Reads a snapshot key by key. Can skip damaged keys.
+/// Reads a snapshot key by key, and can skip damaged keys.
 pub(in crate::persistence) struct SnapshotReader {
     path: PathBuf,
     file: BufReader<Sequential>,
@@ -68,7 +69,7 @@ pub(in crate::persistence) struct SnapshotReader {
     pub began: u64,
     /// True if the first header is damaged.
     pub has_damaged_header: bool,
-    /// The secret in the seed of the checks.
+    /// The secret of the snapshot, which is a part of the seed of all checks.
     secret: u64,
 }
 
@@ -80,7 +81,7 @@ impl SnapshotReader {
     ///
     /// # Errors
     ///
-    /// [`DurabilityError`] if the file cannot be read or has another version, or if both headers
+    /// [`DurabilityError`] if the file cannot be read or has an unknown version, or if both headers
     /// are damaged.
     pub fn open(disk: &dyn Disk, number: u64) -> Result<Self, DurabilityError> {
         let path = path(disk, number);
@@ -123,8 +124,8 @@ impl SnapshotReader {
     ///
     /// # Errors
     ///
-    /// [`DurabilityError`] if the key is damaged or cannot be read. The position of the reader is
-    /// then unchanged.
+    /// [`DurabilityError`] if the key is damaged or cannot be read. On an error, the position of
+    /// the reader is unchanged.
     pub fn next(&mut self) -> Result<SnapshotItem, DurabilityError> {
         let (item, len) = self.read_item()?;
         self.at += len;
@@ -132,7 +133,7 @@ impl SnapshotReader {
     }
 
     /// Reads the item at the offset `at`, which is also the current offset of the file. Returns the
-    /// item and its length.
+    /// item and the length of the item.
     fn read_item(&mut self) -> Result<(SnapshotItem, u64), DurabilityError> {
         let (numbers, key) = self.read_front()?;
         let [key_len, time, applied, len] = numbers;
@@ -146,13 +147,15 @@ impl SnapshotReader {
         let fail = |error| read_error(path, at, error);
         let mut image = Summed::new(&mut self.file, seed);
         let value = match Value::read_image(&mut image, len) {
-            // The decoder may reach the end of the value too early, although the file continues.
+            // An `UnexpectedEof` error means only that the decoder reached the end of the value too
+            // early, because the file continues.
             Err(ImageError::Io(error)) if error.kind() != io::ErrorKind::UnexpectedEof => {
                 return Err(fail(error));
             }
             value => value,
         };
-        // A wrong checksum means damage, even if the value could not be decoded for another reason.
+        // A wrong checksum means that the item is damaged, even if the decoder has reported a
+        // different error.
         let left = len - image.len;
         io::copy(&mut (&mut image).take(left), &mut io::sink()).map_err(fail)?;
         let sum = finish_sum(image.sum, &key, &[time, applied, len]);
@@ -196,9 +199,9 @@ impl SnapshotReader {
         at ^ self.secret
     }
 
-    /// Skips the damaged key. Returns the name of the key if the name is still readable. Also
-    /// returns whether another key or the end follows. Takes time proportional to the number of
-    /// skipped bytes.
+    /// Skips the damaged key at the current position. Returns the name of the key if the name is
+    /// readable, and whether another key or the end item follows. The search takes time
+    /// proportional to the number of skipped bytes.
     ///
     /// # Errors
     ///
@@ -228,8 +231,8 @@ impl SnapshotReader {
         Ok((key, self.find_item_header()?))
     }
 
-    /// Moves to the next valid item header. Returns false if the rest of the file contains no valid
-    /// item header.
+    /// Moves to the next valid item header. Returns false if no valid item header follows in the
+    /// file.
     fn find_item_header(&mut self) -> Result<bool, DurabilityError> {
         let mut piece = vec![0; 64 << 10];
         loop {
@@ -308,7 +311,7 @@ mod tests {
     use crate::persistence::sim_disk::SimDisk;
     use crate::persistence::test_files::write_snapshot;
 
-    /// Returns a disk with snapshot 1 of strings.
+    /// Returns a disk with a snapshot of string values, which has the number 1.
     fn snapshot_of(values: &[&[u8]]) -> (SimDisk, PathBuf) {
         let disk = SimDisk::default();
         let items: Vec<_> =
@@ -340,7 +343,7 @@ mod tests {
 
     #[test]
     fn the_next_key_behind_a_damaged_one_is_found_in_linear_time() {
-        // One value consists of numbers that could all be lengths. The other value consists mostly
+        // One value consists of numbers that could all be lengths. A second value consists mostly
         // of zeros.
         let lengths: Vec<u8> = (0..64 << 10).flat_map(|_| 0x2000_u64.to_le_bytes()).collect();
         let mut zeros = vec![0; 512 << 10];
@@ -351,7 +354,7 @@ mod tests {
         assert_next(&mut reader, b"key0");
         let second = reader.at;
         assert!(second > 512 << 10);
-        // Damage the lengths of the keys, so that no length leads to an item.
+        // Damage the lengths of the keys, so that no length leads to the next item.
         for at in [first, second] {
             disk.flip(&path, at + 1);
             disk.flip(&path, at + 25);
@@ -365,13 +368,14 @@ mod tests {
         assert_next(&mut reader, b"key2");
         assert!(matches!(reader.next(), Ok(SnapshotItem::End { keys: 3, end: 9 })));
         let read = disk.bytes_read() - before;
-        // After each jump, one part of the buffer is read twice.
+        // After each jump in the file, the reader reads one part of the buffer twice.
         assert!(read < 2 * total + (4 << 20), "{read} of {total} bytes");
     }
 
     #[test]
     fn an_item_that_a_client_planted_is_not_found() {
-        // The client knows the position of its value, but not the secret.
+        // The client knows the position of the value in the snapshot, but not the secret of the
+        // snapshot.
         let at = header::BYTES as u64;
         let mut value = b"value".to_vec();
         for start in at..at + 300 {

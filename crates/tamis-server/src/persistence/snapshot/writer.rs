@@ -19,7 +19,8 @@ use crate::persistence::snapshot::{
 ///
 /// # Errors
 ///
-/// [`DurabilityError::Io`] if the snapshot cannot be written. The temporary file is removed then.
+/// [`DurabilityError::Io`] if the snapshot cannot be written. On an error, the temporary file is
+/// removed.
 pub(in crate::persistence) fn save(
     disk: &dyn Disk,
     keyspace: &Keyspace,
@@ -29,27 +30,27 @@ pub(in crate::persistence) fn save(
 ) -> Result<(), DurabilityError> {
     let write = || -> io::Result<()> {
         let mut out = SnapshotWriter::new(disk, number, position)?;
-        // A transaction has no position before its end, so a value is read either before or after a
-        // transaction.
+        // A transaction has no position before its end, so the snapshot reads a value either before
+        // or after a transaction.
         let may_read = || log.group_bytes().is_none();
         for entry in keyspace.listed_keys() {
             if log.is_closing() {
                 return Err(io::Error::other("the server ends"));
             }
-            // The log may contain later changes after this position. The replay counts the items of
-            // these changes.
+            // The log may contain changes after this position, and the replay of the log counts the
+            // items of these changes.
             let observe = |value: &Value| (log.end(), value.counted_items());
             let written = entry.read(may_read, observe, |value, expires_millis, observed| {
                 out.write(entry.key(), value, expires_millis, observed)
             });
             if let Some(Some(encoded)) = written.transpose()? {
-                // The key is now unlocked, so no client waits for the disk.
+                // The key is unlocked at this point, so no client waits for the disk.
                 out.append(&encoded)?;
             }
         }
-        // The values may contain changes that the log has not written yet. If a crash lost these
-        // changes, later changes would get the same positions, and a start would skip the later
-        // changes.
+        // The values may contain changes that the log has not written yet. If a crash lost
+        // unwritten changes, later changes would get the positions of the lost changes, and a start
+        // would skip the later changes.
         let end = log.sync()?;
         out.finish(end)
     };
@@ -60,8 +61,8 @@ pub(in crate::persistence) fn save(
     })
 }
 
-/// Values up to this size, in bytes, are encoded in memory before they are written. A client that
-/// waits for the key therefore does not wait for the disk.
+/// The writer encodes values up to this size, in bytes, in memory before the write to the disk.
+/// With a small value in memory, a client that waits for the key does not wait for the disk.
 const SMALL_BYTES: u64 = 256 << 10;
 
 /// A snapshot that is being written under a temporary name.
@@ -88,8 +89,8 @@ impl<'d> SnapshotWriter<'d> {
         Ok(Self { disk, path, file, header, secret, at, keys: 0 })
     }
 
-    /// Appends a key. The value contains all changes before the given position. At that position,
-    /// the value had the given number of counted items.
+    /// Appends a key. The value contains all changes before the given position. At the given
+    /// position, the value had the given number of counted items.
     pub fn entry(
         &mut self,
         key: &[u8],
@@ -103,8 +104,8 @@ impl<'d> SnapshotWriter<'d> {
         }
     }
 
-    /// Writes a key with a large value directly. For a small value, returns the encoded key, and
-    /// the caller appends it.
+    /// Writes a key with a large value directly. For a small value, returns the encoded key, which
+    /// the caller appends.
     fn write(
         &mut self,
         key: &[u8],
@@ -147,7 +148,7 @@ impl<'d> SnapshotWriter<'d> {
     }
 }
 
-/// Writes a key and returns its length in bytes.
+/// Writes a key with its value and returns the written length in bytes.
 fn write_entry(
     out: &mut (impl Write + Seek),
     seed: u64,
@@ -156,8 +157,8 @@ fn write_entry(
     expires_millis: Option<u64>,
     (applied, counted_items): (u64, Option<u64>),
 ) -> io::Result<u64> {
-    // The header is before the value, but the header contains the length of the value. Write the
-    // header after the value.
+    // Write the header after the value: the header contains the length of the value, although the
+    // header is before the value in the file.
     let start = out.stream_position()?;
     out.write_all(&[0; ITEM_HEADER_BYTES])?;
     out.write_all(key)?;

@@ -12,17 +12,19 @@ use crate::shared_state::SharedState;
 use crate::system::clock::now_millis;
 use crate::system::held_memory::Hold;
 
-/// The maximum total size of values that a transaction decodes before it locks the keys, in bytes.
-/// The data of a transaction has the same limit, but compressed data may decode to more bytes. If
-/// the limit is reached, the remaining commands decode their data themselves.
+/// The maximum total size of values that a transaction decodes before the transaction locks the
+/// keys, in bytes. The encoded data of a transaction has this limit too, but compressed data may
+/// decode to more bytes than the encoded data has. If the decoded values reach the limit, the
+/// remaining commands decode their data themselves.
 pub(super) const MAX_DECODED_BYTES: u64 = 512 << 20;
 
 /// Decodes the data of commands before the keys are locked, and yields to other connections. Stops
 /// when the decoded values take `max_bytes` bytes. Returns each value with the index of its
 /// command.
 ///
-/// A command decodes its data itself in two cases: the command would be rejected now, or there is
-/// not enough memory now. An earlier command of the transaction may free memory.
+/// A command decodes its own data when the command runs, if the server would reject the command
+/// before the lock or has not enough memory before the lock. Before the command runs, an earlier
+/// command of the transaction may free memory.
 pub(super) async fn decode_each(
     server: &SharedState,
     prepared: &Prepared<'_>,
@@ -41,7 +43,8 @@ pub(super) async fn decode_each(
         }
         if command.data(argv).is_some() {
             let call = Call { command, argv, env: *env };
-            // The effect of the earlier commands on the key is not known yet.
+            // If an earlier command of the transaction may change the key, only the run of the
+            // command can show whether the command is refused.
             if !changed.has(command, argv) && refuses_data(server, call.at(now_millis())) {
                 continue;
             }
@@ -70,7 +73,7 @@ struct Changed<'t> {
 }
 
 impl<'t> Changed<'t> {
-    /// Creates an empty set. `held` counts the memory of the added keys.
+    /// Creates an empty set of keys. `held` counts the memory of the added keys.
     fn new(held: Hold) -> Self {
         Self { keys: HashSet::new(), are_all: false, held }
     }

@@ -15,13 +15,14 @@ use crate::shared_state::SharedState;
 use crate::system::held_memory::Hold;
 
 /// Opens the group of a transaction in the log: the whole transaction is one frame. Returns the
-/// memory reservation for the images of the frame, and the group. The memory is reserved until the
-/// group ends. The group has disk space for the images. Returns `None` if there is no log.
+/// memory reservation for the images (serialized values) of the frame, and the group. The memory is
+/// reserved until the group ends. The group keeps disk space for the serialized values. Returns
+/// `None` if there is no log.
 ///
 /// # Errors
 ///
-/// Returns the error reply if there is no memory or disk space for the images. No command of the
-/// transaction has run then.
+/// Returns the error reply if there is no memory or disk space for the serialized values. On an
+/// error, no command of the transaction has run.
 pub(super) fn begin_log_group<'s>(
     server: &'s SharedState,
     prepared: &Prepared<'_>,

@@ -7,9 +7,9 @@ use tamis_commands::Flag;
 use crate::session::exec::prepared::{Prepared, TURN_COMMANDS};
 use crate::shared_state::SharedState;
 
-/// Reserves places for the new keys of a long transaction before the keys are locked, and yields to
-/// other connections. Without this reservation, a table could grow under the lock, and the growth
-/// moves all keys of the table.
+/// Reserves places in the hash tables for the new keys of a long transaction before the keys are
+/// locked, and yields to other connections. Without reserved places, a table could grow while the
+/// keys are locked, and the growth moves all keys of the table.
 pub(super) async fn reserve_places(
     server: &Arc<SharedState>,
     prepared: &Prepared<'_>,
@@ -36,8 +36,8 @@ pub(super) async fn reserve_places(
     Some(places)
 }
 
-/// Reserved places for new keys. Dropping this value releases the unused places. The keys must not
-/// be locked at the time of the drop.
+/// Reserved places in the hash tables for new keys. Dropping a `ReservedPlaces` releases the unused
+/// places. When a `ReservedPlaces` is dropped, the caller must not hold the lock of the keys.
 pub(super) struct ReservedPlaces(Arc<SharedState>);
 
 impl Drop for ReservedPlaces {

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use tamis_commands::{Argv, COMMANDS, Command, find};
 
-/// The number of commands that are prepared before the task yields to other connections.
+/// The number of commands that the task prepares before the task yields to other connections.
 pub(super) const TURN_COMMANDS: usize = 4096;
 
 /// The commands of a transaction, looked up in the table before the keys are locked.

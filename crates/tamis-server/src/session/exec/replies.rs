@@ -4,14 +4,14 @@ use tamis_resp::{Protocol, Reply};
 
 use crate::system::held_memory::Hold;
 
-/// The replies of a transaction. Each reply is encoded when it is created. The memory of the
-/// replies is counted.
+/// The replies of a transaction. Each reply is encoded when the reply is created. The server counts
+/// the memory of the replies.
 pub(super) struct Replies<'o> {
     out: &'o mut Vec<u8>,
     start: usize,
     max_bytes: u64,
     held: Hold,
-    /// True if the replies exceeded `max_bytes`. All replies are then discarded.
+    /// True if the replies exceeded `max_bytes`, so that all replies are discarded.
     pub(super) are_discarded: bool,
 }
 

@@ -21,20 +21,20 @@ use crate::users::{Denied, User};
 /// left.
 const LEAST_REPLY_BYTES: u64 = 1 << 20;
 
-/// The minimum number of bytes of replies that a transaction keeps, even if no memory is left. The
-/// minimum prevents the rejection of replies to short commands.
+/// The minimum number of bytes of replies that a transaction keeps, even if no memory is left. With
+/// this minimum, the server does not discard replies to short commands.
 const LEAST_KEPT_BYTES: u64 = 16 << 20;
 
 /// The data of a transaction that was decoded before the keys were locked. Each value has the index
 /// of its command.
 pub(super) type DecodedEach = Vec<(usize, Result<Decoded, NotDecoded>)>;
 
-/// The user, and the version of the user list before the check, if the user may run all commands.
-/// `None` if each command must be checked when the command runs.
+/// The user, and the version of the user list before the check, if the user may run all commands of
+/// the transaction. The value is `None` if each command must be checked when the command runs.
 pub(super) type Allowed = Option<(Arc<User>, u64)>;
 
-/// Runs the commands and appends their replies to `out`. The log keeps images until the transaction
-/// ends; `images` counts the memory of these images.
+/// Runs the commands and appends their replies to `out`. The log keeps serialized values until the
+/// transaction ends; `images` counts the memory of these values.
 pub(super) fn run_queued(
     session: &mut Session,
     prepared: &Prepared<'_>,
@@ -64,7 +64,7 @@ pub(super) fn run_queued(
     let left_bytes = most_bytes.min(memory_left.max(LEAST_REPLY_BYTES) / 2);
     for (i, (command, argv)) in prepared.iter().enumerate() {
         let decoded = decoded.next_if(|(of, _)| *of == i).map(|(_, decoded)| decoded);
-        // This command only reads, and its reply would be discarded.
+        // Skip a command that only reads if its reply would be discarded.
         if replies.are_discarded && command.has(Flag::ReadOnly) {
             continue;
         }
@@ -92,8 +92,8 @@ pub(super) fn run_queued(
     }
 }
 
-/// Checks that the user may still run a queued command. An administrator or an earlier command may
-/// have removed the permission.
+/// Checks that the user may still run a queued command. An administrator, or a previous command of
+/// the transaction, may have removed the permission.
 fn check(
     session: &mut Session,
     allowed: &Allowed,

@@ -1,5 +1,5 @@
-//! Tests transactions that wait for keys, and transactions that decode data before they lock the
-//! keys.
+//! Tests transactions that wait for keys, and transactions that decode data before the keys are
+//! locked.
 
 use std::sync::mpsc;
 use std::thread::JoinHandle;
@@ -42,7 +42,7 @@ fn a_transaction_decodes_data_before_it_locks_the_keys() {
         &[b"EXEC"],
     ];
     let running = run_beside(&server, commands.map(argv).to_vec());
-    // The memory of the waiting payloads and of the decoded values.
+    // Wait for the memory of the payloads and of the decoded values.
     wait_until("the data is decoded", || server.shared().held.bytes() >= 4 * LEN as u64);
     drop(held);
     let replies = join("the transaction", running);
@@ -174,7 +174,7 @@ fn a_transaction_does_not_decode_data_of_commands_that_will_fail() {
 fn a_transaction_decodes_nothing_if_a_watched_key_has_changed() {
     let server = test_server::start();
     let payload = RedisValue::String(vec![b'x'; 1 << 20]).to_payload();
-    // Decoding of long data waits for these permits.
+    // Take all permits, so that decoding of long data waits.
     let copies = &server.shared().copies;
     let all = copies.try_acquire_many(copies.available_permits() as u32).unwrap();
     let commands: [&[&[u8]]; 5] = [

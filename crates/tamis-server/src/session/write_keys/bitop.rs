@@ -16,7 +16,7 @@ pub(super) fn bitop(
     let mut operation = BitOp::new(argv)?;
     for key in sources {
         keys.read(key, env.now_millis, |value| {
-            // Check the memory before the result is computed.
+            // Check the available memory before the result is computed.
             if operation.bytes_with(value) > left_bytes {
                 return Err(Reply::error(text::server::MEMORY));
             }

@@ -1,4 +1,4 @@
-//! `COPY source destination [DB 0] [REPLACE]`
+//! The command `COPY source destination [DB 0] [REPLACE]`.
 
 use tamis_commands::text::{self, server};
 use tamis_commands::{Argv, Env, Value, parse_integer};
@@ -11,7 +11,8 @@ use crate::session::write_keys::outcome::WriteResult;
 /// memory.
 pub(crate) type Copied = (Option<Value>, u64);
 
-/// Copies a value. Uses `copied` if `copied` still matches its source.
+/// Copies a value. Uses `copied` if the source of `copied` has not changed, or if `copied` can be
+/// updated.
 pub(crate) fn copy(
     argv: Argv<'_>,
     env: &Env<'_>,
@@ -41,15 +42,15 @@ pub(crate) fn copy(
     Ok(Reply::Integer(1))
 }
 
-/// Tests whether a copy has the same item count as its source. A copy that is made during a batch
-/// insert may count too many items. The batch first counts all its missing items, and later
-/// corrects the count to the items that were new.
+/// Tests whether a copy of a value has the same item count as its source. A copy that is made
+/// during a batch insert may count too many items. A batch insert first counts all items that the
+/// filter lacks, and corrects the count after the insert.
 fn is_counted_as(source: &Value, copy: Option<&Value>) -> bool {
     copy.is_none_or(|copy| copy.counted_items() == source.counted_items())
 }
 
-/// Updates the copy with all later changes of its source. Returns `None` if the source must be
-/// copied again.
+/// Updates the copy with all changes of its source since the copy was made. Returns `None` if the
+/// source must be copied again.
 fn following(copy: Value, source: &Value) -> Option<Value> {
     let (Value::Bloom(mut copy), Value::Bloom(source)) = (copy, source) else { return None };
     copy.follow(source).then_some(Value::Bloom(copy))
@@ -104,7 +105,8 @@ mod tests {
         let mut filter = ScalableBloom::reserve(100, 0.01, Some(2)).unwrap();
         filter.insert_hash(7).unwrap();
         let source = Value::Bloom(Box::new(filter));
-        // The item count during a batch insert of four items that the filter already contains.
+        // Use the item count that the filter has during a batch insert of four items that the
+        // filter already contains.
         let mut image = Vec::new();
         source.write_image(Some(5), &mut image).unwrap();
         keyspace.shared().write(b"a", 0, |slot| *slot = Some(source));

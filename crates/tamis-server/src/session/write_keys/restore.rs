@@ -36,13 +36,13 @@ pub(super) fn restore(
 /// The limits of a value that a client restores.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limit {
-    /// The memory that is left, in bytes.
+    /// The remaining memory under `maxmemory`, in bytes.
     pub max_bytes: u64,
-    /// Milliseconds since 1970.
+    /// The current time, in milliseconds since 1970.
     pub now_millis: u64,
 }
 
-/// The options of `RESTORE key ttl payload [REPLACE] [ABSTTL] [IDLETIME seconds] [FREQ frequency]`.
+/// The options in `RESTORE key ttl payload [REPLACE] [ABSTTL] [IDLETIME seconds] [FREQ frequency]`.
 pub(crate) struct RestoreOptions<'w> {
     replaces: bool,
     is_absolute: bool,
@@ -63,8 +63,8 @@ impl<'w> RestoreOptions<'w> {
                     options.is_absolute = true;
                     rest
                 }
-                // The server does not record the last access to a key, so these options have no
-                // effect.
+                // The server does not record the last access to a key, so the options `IDLETIME`
+                // and `FREQ` have no effect.
                 (b"IDLETIME" | b"FREQ", [number, rest @ ..]) if parse_integer(number).is_some() => {
                     rest
                 }
@@ -102,7 +102,7 @@ impl<'w> RestoreOptions<'w> {
             (at, true) => Some(at),
             (ttl, false) => Some(now.saturating_add(ttl)),
         };
-        // A value that has already expired is not stored.
+        // Do not store a value that has already expired.
         if expires.is_none_or(|at| at > now) {
             keys.put(key, now, value, expires);
         } else {
@@ -113,7 +113,7 @@ impl<'w> RestoreOptions<'w> {
 }
 
 /// Decodes a payload. The decoded strings take at most the memory of the limit. The log contains
-/// the image of the decoded value, so a replay never decodes a payload of a client.
+/// the decoded value in serialized form, so a replay never decodes a payload of a client.
 pub(crate) fn decode_payload(
     payload: &[u8],
     max_filter_bytes: u64,
@@ -125,8 +125,8 @@ pub(crate) fn decode_payload(
     let value = match RedisValue::from_payload(payload, max_bytes) {
         Ok(RedisValue::Bloom(filter)) => Value::RedisBloom(Box::new(filter)),
         Ok(RedisValue::Cuckoo(filter)) => Value::RedisCuckoo(Box::new(filter)),
-        // A start does not read the image of a longer string. The server would then not start with
-        // this log.
+        // A server that starts rejects a log with a string that is longer than this limit, so such
+        // a string must not be restored.
         Ok(RedisValue::String(bytes)) if bytes.len() > MAX_STRING_BYTES => {
             return Err(refused(server::BAD_DATA));
         }
@@ -155,14 +155,14 @@ pub(crate) fn decode_payload(
 /// The reason why the data of a command was not decoded.
 #[derive(Debug)]
 pub(crate) enum NotDecoded {
-    /// The server has no memory for the value now.
+    /// The server has not enough memory for the value.
     Memory,
     /// The data is invalid or not allowed.
     Refused(Reply),
 }
 
 impl NotDecoded {
-    /// Converts the reason to the error reply of the command.
+    /// Converts the reason for the failed decoding to the error reply of the command.
     pub fn into_reply(self) -> Reply {
         match self {
             NotDecoded::Memory => Reply::error(text::server::MEMORY),

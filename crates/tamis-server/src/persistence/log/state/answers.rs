@@ -1,17 +1,18 @@
 //! Decides when a reply may be sent.
 //!
-//! An insert under shared access sets bits before it appends its frame. The insert holds a ticket
-//! during that time. A reply waits for all tickets that were open when the reply was computed.
-//! After this wait, every change that the reply depends on has a position. The reply is sent after
-//! the stream is written up to that position. With [`FsyncPolicy::Always`], the stream must also be
-//! durable up to that position.
+//! An insert under shared access sets bits before the insert appends its frame. From the first bit
+//! until the frame is appended, the insert holds a ticket (a number). A reply waits for all inserts
+//! that held a ticket when the reply was computed. After the wait for these inserts, every change
+//! that the reply depends on has a position. The reply is sent after the stream is written up to
+//! the highest position of these changes. With [`FsyncPolicy::Always`], the reply is sent only
+//! after the stream is durable up to that position.
 
 use crate::persistence::log::state::{FsyncPolicy, LogState, SYNC_EVERY_MILLIS};
 
 /// The condition that a reply waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Needs {
-    /// All tickets below this number must be closed.
+    /// All inserts with tickets below this number must have ended.
     Tickets(u64),
     /// All frames up to this position must be written.
     Position(u64),
@@ -22,11 +23,13 @@ pub(crate) enum Needs {
 pub(crate) enum Readiness {
     Ready,
     Waits,
-    /// The changes that the reply depends on cannot be written. The text is the reason.
+    /// The changes that the reply depends on cannot be written. The text contains the reason for
+    /// the failure of the write.
     Failed(String),
 }
 
-/// The maximum time that bytes wait for a sync before writers wait too, in milliseconds.
+/// The maximum time that written bytes wait for a sync, in milliseconds. After this time, the
+/// replies to changes wait for the sync.
 const MAX_UNSYNCED_MILLIS: u64 = SYNC_EVERY_MILLIS + 2000;
 
 impl LogState {
@@ -55,9 +58,9 @@ impl LogState {
     /// Returns whether a reply may be sent. `is_change` is true if the command of the reply may
     /// have changed a value.
     ///
-    /// While the log cannot be written, replies to read-only commands are still sent. Such replies
-    /// may contain changes that exist only in memory. The clients that made these changes got an
-    /// error.
+    /// While the log cannot be written, the server sends replies to read-only commands. A reply to
+    /// a read-only command may contain changes that exist only in memory. A client whose change
+    /// exists only in memory got an error.
     pub fn readiness(&self, needs: &mut Needs, is_change: bool, now_millis: u64) -> Readiness {
         if let Needs::Tickets(below) = *needs
             && self.tickets.first().is_none_or(|first| *first >= below)
@@ -75,7 +78,7 @@ impl LogState {
         }
     }
 
-    /// Tests whether bytes have waited too long for a sync.
+    /// Tests whether written bytes have waited for a sync longer than the maximum time.
     fn is_sync_late(&self, now_millis: u64) -> bool {
         let mut since = self.unsynced_since.iter().chain(&self.uncovered_since);
         self.sync == FsyncPolicy::EverySecond

@@ -1,8 +1,9 @@
-//! The open group: the records of a transaction, and the disk space for the images of the
-//! transaction.
+//! The open group: the records of a transaction, and the disk space for the images (serialized
+//! values) of the transaction.
 //!
-//! All images of a transaction are in one frame. The frame is appended when the group ends, so the
-//! group keeps the disk space of every image until that time.
+//! All serialized values of a transaction are in one frame of the log. The log appends the frame
+//! when the group ends, so the group keeps the disk space of every serialized value until the end
+//! of the group.
 
 use crate::system::held_memory::Hold;
 
@@ -10,10 +11,10 @@ use crate::system::held_memory::Hold;
 #[derive(Debug)]
 pub(crate) struct Group {
     pub records: Vec<u8>,
-    /// The disk space for the images of the transaction.
+    /// The disk space for the serialized values of the transaction.
     pub space: Hold,
     /// The number of bytes of `space` that were admitted before the first command ran and that no
-    /// image uses yet.
+    /// serialized value uses yet.
     pub unused_bytes: u64,
 }
 
@@ -22,7 +23,7 @@ mod tests {
     use super::*;
     use crate::persistence::log::state::{FsyncPolicy, LogState, Refusal};
 
-    /// Admits an image in the same way as the log.
+    /// Reserves space for a serialized value in the same way as the log (`LogCore`) does.
     fn admit_image(state: &mut LogState, bytes: u64) -> Result<Option<Hold>, Refusal> {
         let missing = state.admit(state.missing_image_bytes(bytes))?;
         Ok(state.image_admitted(bytes, missing))
