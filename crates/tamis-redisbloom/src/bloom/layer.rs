@@ -154,8 +154,8 @@ impl Layer {
         self.rule.contains(self.bits.words(), hash)
     }
 
-    /// Sets the bits of `hash`. If at least one bit of `hash` was not set, counts the item and
-    /// returns true.
+    /// Sets the filter bits that `hash` selects. If at least one of the selected bits was not set,
+    /// counts the item and returns true.
     #[inline]
     pub(super) fn insert(&mut self, hash: RedisHash) -> bool {
         let is_new = self.rule.insert(self.bits.words_mut(), hash);
