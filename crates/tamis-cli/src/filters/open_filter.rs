@@ -51,8 +51,8 @@ pub struct OpenFilter {
     pub is_whole_file: bool,
     /// True if the file is compressed.
     pub is_packed: bool,
-    /// True if the format is a guess: a file of another format may contain the bytes that identify
-    /// this format by chance.
+    /// True if the format is a guess: a file of another format may by chance contain the bytes that
+    /// identify this format.
     pub is_guess: bool,
 }
 

@@ -320,7 +320,8 @@ impl<T: Transport> BitmapsBatch<'_, T> {
     }
 
     /// Returns how many of the next items can be inserted without filling more than half of the
-    /// newest bitmap. Returns at least one.
+    /// newest bitmap. The result is at least 1, even if one item could fill more than half of the
+    /// newest bitmap.
     fn count_that_fits(&self) -> usize {
         let probes = u64::from(self.filter.rule.probes());
         let free = (self.filter.rule.bits() / 2).saturating_sub(self.ones);

@@ -85,8 +85,8 @@ impl ShardKeys {
     }
 }
 
-/// Returns the number x in the keys of a shard: the smallest number that is at least `crc16(name)`,
-/// and with which the keys lie in the slot range of the shard.
+/// Returns the number x in the keys of a shard. Of all numbers that are at least `crc16(name)`, x
+/// is the smallest number with which the keys lie in the slot range of the shard.
 fn suffix(name: &[u8], shard: u32, shards: u64) -> u32 {
     let ranges = shards.min(MAX_RANGES);
     let range = u64::from(shard) * ranges / shards;

@@ -39,8 +39,8 @@ if redis.call('GETRANGE', KEYS[1], 0, 1) ~= 'TM' then redis.call('DEL', KEYS[1])
 return 0";
 
 /// Returns the request that adds a layer to a shard. After the request, other clients may still
-/// insert into an older layer. Lookups also find the items in older layers, because lookups test
-/// all layers.
+/// insert into a layer that is older than the new layer. Lookups also find the items in older
+/// layers, because lookups test all layers.
 pub(crate) fn add_layer(generation: &Generation, shard: u32) -> NodeRequest {
     let layers = generation.layers(shard);
     let layer = generation.layer(layers);

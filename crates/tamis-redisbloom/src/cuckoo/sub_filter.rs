@@ -135,8 +135,8 @@ impl SubFilter {
         differing.wrapping_sub(LOW_BITS) & !differing & HIGH_BITS & self.in_word
     }
 
-    /// Returns the first slot in a bucket that contains `fingerprint`. `bucket` is the index of the
-    /// first slot of the bucket.
+    /// Finds `fingerprint` in a bucket, and returns the index of the first matching slot. `bucket`
+    /// is the index of the first slot of the bucket.
     #[inline(always)]
     fn find(&self, bucket: u64, fingerprint: u8) -> Option<u64> {
         if self.in_word == 0 {
@@ -147,8 +147,8 @@ impl SubFilter {
         (matches != 0).then(|| bucket + u64::from(matches.trailing_zeros() / 8))
     }
 
-    /// Returns the first slot that contains `fingerprint` in the two buckets of `candidate`.
-    /// Searches the first bucket before the second bucket.
+    /// Finds `fingerprint` in the two buckets of `candidate`, and returns the index of the first
+    /// matching slot. Searches the first bucket before the second bucket.
     #[inline(always)]
     fn find_in_both(&self, candidate: Candidate, fingerprint: u8) -> Option<u64> {
         self.find(self.bucket(candidate.h1), fingerprint)
@@ -238,7 +238,8 @@ impl SubFilter {
     }
 }
 
-/// Masks with the lowest bit and the highest bit of each byte of a word.
+/// In `LOW_BITS`, the lowest bit of each byte is set. In `HIGH_BITS`, the highest bit of each byte
+/// is set.
 const LOW_BITS: u64 = u64::MAX / 255;
 const HIGH_BITS: u64 = LOW_BITS << 7;
 

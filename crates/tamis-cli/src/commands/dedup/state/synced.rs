@@ -3,9 +3,9 @@
 //! The synced length is stored in the header, in 16 bytes that lie in one sector. The order of the
 //! operations is:
 //!
-//! 1. Blocks are appended and synced. After the sync of the blocks, the synced length is raised. 2.
-//! Before the log is cut, the synced length is lowered and synced. After the cut, the file is
-//! synced again, so that no old block reappears behind new blocks after a power loss.
+//! 1. Blocks are appended and synced. After the sync of the blocks, the synced length is raised.
+//! 2. Before the log is cut, the synced length is lowered and synced. After the cut, the file is
+//!    synced again, so that no old block reappears behind new blocks after a power loss.
 //!
 //! The synced length therefore never exceeds the bytes on the disk after any power loss. An invalid
 //! block before the synced length is damage. An invalid block behind the synced length is the torn
