@@ -197,8 +197,9 @@ impl<T: Transport> RedisFilter<T> {
     }
 
     /// Corrects the counters of the shards. An insert first counts every item, even if the item is
-    /// not new. `flush` subtracts the items that were not new. The next insert also subtracts these
-    /// items, so a program needs `flush` only after the last insert. `flush` takes one round trip.
+    /// not new. `flush` subtracts the items that were not new. The next insert also subtracts the
+    /// items that were not new, so a program needs `flush` only after the last insert. `flush`
+    /// takes one round trip.
     ///
     /// # Errors
     ///

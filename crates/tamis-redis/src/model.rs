@@ -65,8 +65,8 @@ impl Model {
                 let increase: &[&[u8]] = &[b"INCRBY", b"i64", b"64", args[4]];
                 self.bitfield(args[3], increase)
             }
-            // Besides the scripts above, the unit tests run only the script that deletes a key
-            // without a header.
+            // The unit tests run only three scripts: `CREATE_SHARD`, `CORRECT` and the script that
+            // deletes a key without a header.
             "EVAL" => {
                 let key = args[3];
                 if self.strings.get(key).is_some_and(|string| !string.starts_with(b"TM")) {

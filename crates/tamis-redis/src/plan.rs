@@ -53,8 +53,9 @@ impl RedisWindow {
         (1..=1000).contains(&self.slices) && (1..=1 << 40).contains(&self.slice_millis)
     }
 
-    /// Returns the largest number of generations: the slices that a lookup tests, one slice whose
-    /// keys have not expired, and one slice that is added.
+    /// Returns the largest number of generations of a window, which has one generation for each
+    /// slice. Besides the slices that a lookup tests, a window has at most one older slice, whose
+    /// keys have not expired yet, and one newer slice, which a client is adding.
     pub(crate) fn max_generations(self) -> u64 {
         2 + u64::from(self.slices)
     }

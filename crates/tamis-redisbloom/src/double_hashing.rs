@@ -55,7 +55,7 @@ impl RedisHash {
 const SEED: u64 = 0xc6a4_a793_5bd1_e995;
 const SEED_32: u32 = 0x9747_b28c;
 
-/// The rule that computes the bit numbers of a hash in one layer.
+/// The rule that computes from a hash the numbers of the filter bits in one layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct DoubleHashing {
     modulus: Modulus,
@@ -69,13 +69,14 @@ impl DoubleHashing {
         Self { modulus, probes }
     }
 
-    /// Returns the bit numbers of `hash`. Each bit number is below the modulus.
+    /// Returns the numbers of the filter bits that `hash` selects. Each bit number is below the
+    /// modulus.
     #[inline(always)]
     fn probes(self, hash: RedisHash) -> impl Iterator<Item = u64> {
         self.probes_from(0, hash)
     }
 
-    /// Returns the bit numbers of `hash`, starting with probe `first`.
+    /// Returns the numbers of the filter bits that `hash` selects, starting with probe `first`.
     #[inline(always)]
     fn probes_from(self, first: u32, hash: RedisHash) -> impl Iterator<Item = u64> {
         let mut x = hash.a.wrapping_add(hash.b.wrapping_mul(first.into()));
@@ -86,13 +87,14 @@ impl DoubleHashing {
         })
     }
 
-    /// Tests whether all bits of `hash` are set.
+    /// Tests whether all filter bits that `hash` selects are set in `words`.
     #[inline]
     pub(crate) fn contains(self, words: &[u64], hash: RedisHash) -> bool {
         self.probes(hash).all(|bit| get_bit(words, bit))
     }
 
-    /// Sets the bits of `hash`. Returns true if at least one bit of `hash` was not set.
+    /// Sets the filter bits that `hash` selects in `words`. Returns true if at least one of the
+    /// selected bits was not set.
     #[inline]
     pub(crate) fn insert(self, words: &mut [u64], hash: RedisHash) -> bool {
         // The insert uses `fold` and not `any`, because `any` would stop at the first unset bit.
@@ -108,11 +110,13 @@ impl DoubleHashing {
     }
 
     /// Tests at most 64 hashes. Skips hash `i` unless bit `i` of `selected` is set. Bit `i` of the
-    /// result is set if hash `i` is selected and all bits of hash `i` are set in `words`.
+    /// result is set if hash `i` is selected, and all filter bits of the probes of hash `i` are set
+    /// in `words`.
     ///
     /// The function makes two passes, because a test of an absent item reads two bits on average.
-    /// The first pass tests the first two bits of each hash. If the first two bits are set, the
-    /// second pass prefetches and tests the remaining bits of the hash.
+    /// The first pass tests the filter bits of the first two probes of each hash. If the bits of
+    /// the first two probes are set, the second pass prefetches and tests the bits of the remaining
+    /// probes.
     pub(crate) fn contains_batch(self, words: &[u64], hashes: &[RedisHash], selected: u64) -> u64 {
         let is_set = |bit: u64| get_bit(words, bit);
         let first_probes = |i: usize| self.probes(hashes[i]).take(FIRST_PROBES as usize);

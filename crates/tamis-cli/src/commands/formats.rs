@@ -9,7 +9,7 @@ use crate::io::table::align;
 
 /// List the systems whose filters tamis reads and writes
 ///
-/// 'info', 'check', 'add', 'merge' and 'convert' read files of all these systems. Most formats are
+/// 'info', 'check', 'add', 'merge' and 'convert' read files of all listed systems. Most formats are
 /// recognised by their bytes, and some formats only by the extension of the file name. A filter in
 /// a format that cannot be recognised needs --format.
 #[derive(clap::Args)]

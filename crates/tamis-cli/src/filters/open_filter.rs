@@ -51,7 +51,8 @@ pub struct OpenFilter {
     pub is_whole_file: bool,
     /// True if the file is compressed.
     pub is_packed: bool,
-    /// True if the format is a guess, because another file may contain the same bytes by chance.
+    /// True if the format is a guess: a file of another format may by chance contain the bytes that
+    /// identify this format.
     pub is_guess: bool,
 }
 
@@ -126,7 +127,8 @@ impl OpenFilter {
         Ok(Self { len_bytes, is_packed, ..Self::new(path, contents) })
     }
 
-    /// Creates a Tamis filter that was read from `path` or will be written to `path`.
+    /// Creates an `OpenFilter` of the format `tamis` from `contents`. `path` is the file from which
+    /// `contents` was read, or the file to which the command will write `contents`.
     pub fn new(path: &Path, contents: FilterContents) -> Self {
         Self {
             path: path.to_path_buf(),
@@ -191,8 +193,8 @@ impl OpenFilter {
         self.contents_mut().downcast_mut()
     }
 
-    /// Returns the filter at the current time, if the filter is a Tamis filter. The method does not
-    /// copy the words of the filter.
+    /// Returns a view of the filter at the current time, or `None` if the filter is not a Tamis
+    /// filter. The method does not copy the words of the filter.
     ///
     /// # Errors
     ///
@@ -278,9 +280,8 @@ impl OpenFilter {
         )))
     }
 
-    /// Rejects `output` if `output` is the source file, and the source file contains more than this
-    /// filter. Rejects `output` also if `output` is the source file, and the format of the source
-    /// file is a guess.
+    /// Checks that the command may write to `output`. A command may replace the source file only if
+    /// the source file contains only this filter, and the format of the source file is not a guess.
     ///
     /// # Errors
     ///
@@ -322,8 +323,9 @@ impl OpenFilter {
     ) -> Result<(), Failure> {
         if is_url(path) {
             let url = redis_url::parse(path)?;
-            // With a key, the encoder of Redisson also writes the settings. With a key, the encoder
-            // of RedisBloom would write commands, so only the encoder of Redisson gets the key.
+            // If the options contain a key, the encoder of Redisson also writes the settings of the
+            // filter. If the options contain a key, the encoder of RedisBloom writes commands.
+            // Therefore, only the encoder of Redisson gets the key.
             let key = (format.name == "redisson").then(|| url.key.clone());
             let mut bytes = Vec::new();
             self.write(&mut bytes, path, format, &DecodeOptions { key, ..options.clone() })?;

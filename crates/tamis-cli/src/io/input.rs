@@ -24,16 +24,17 @@ use crate::io::unpack::{NotUnpacked, too_much_memory, unpack};
 /// How the bytes of inputs are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InputForm {
-    /// How the inputs are decompressed. With `None`, the first bytes of text determine the
-    /// compression. With `None`, binary data are read without decompression, because a number may
-    /// look like magic bytes.
+    /// How the inputs are decompressed. If `unpack` is `None`, the first bytes of text determine
+    /// the compression. If `unpack` is `None`, binary data are read without decompression, because
+    /// a number in binary data may look like the magic bytes of a compressed format.
     pub unpack: Option<Unpack>,
     /// True if the inputs are text. At the start of a text, the reader skips a byte order mark.
     pub is_text: bool,
 }
 
 impl InputForm {
-    /// The form of filter files, whose own formats begin with magic bytes.
+    /// How filter files are read: the first bytes determine the compression, and a byte order mark
+    /// is not skipped.
     pub const FILTER: Self = Self { unpack: Some(Unpack::Auto), is_text: false };
 
     /// Returns the decompression that applies if the user does not choose a decompression.
@@ -83,7 +84,7 @@ pub struct Input {
     len_bytes: Option<u64>,
     consumed_bytes: Arc<AtomicU64>,
     packing: Packing,
-    // True if a byte order mark may follow.
+    // True if the next bytes are the start of a text, which may begin with a byte order mark.
     is_text_start: bool,
     reader: Box<dyn Read + Send>,
 }
@@ -242,7 +243,7 @@ impl Read for Input {
 
 /// Tests whether a decoder failed because the data need more memory than allowed.
 fn is_want_of_memory(error: &io::Error) -> bool {
-    // The errors of zstd have no kind, so their text is searched.
+    // The errors of zstd have no kind, so the function searches their text.
     error.kind() == io::ErrorKind::OutOfMemory || error.to_string().contains("too much memory")
 }
 

@@ -1,10 +1,10 @@
 //! The filter of the class `RedisBitmaps` of Java articles, which adds bitmaps when the number of
 //! items grows.
 //!
-//! After every item, the Java class counts the set bits of the newest bitmap. A batch of this
-//! module inserts only as many items as cannot fill more than half of the bitmap. This module
-//! therefore adds a bitmap after the same item as the Java class. A batch of this module needs a
-//! few round trips; the Java class needs several round trips for each item.
+//! After every item, the Java class counts the set bits of the newest bitmap. This module inserts
+//! several items in one round trip only if the items cannot fill more than half of the bitmap. This
+//! module therefore adds a bitmap after the same item as the Java class. A batch of this module
+//! needs a few round trips; the Java class needs several round trips for each item.
 
 use std::ops::Range;
 
@@ -30,15 +30,16 @@ end
 return {cursor or '0', redis.call('STRLEN', KEYS[2])}";
 
 /// Sets bits if the bitmap has its full length. The key is the bitmap. The arguments are the length
-/// of the bitmap and the arguments of `BITFIELD`. The script replies with nil if the bitmap has
-/// another length or is missing.
+/// of the bitmap and the arguments of `BITFIELD`. The script replies with nil if the bitmap is
+/// missing or does not have its full length.
 const CHECKED_SET: &str = "\
 if redis.call('STRLEN', KEYS[1]) ~= tonumber(ARGV[1]) then return false end
 return redis.call('BITFIELD', KEYS[1], unpack(ARGV, 2))";
 
 /// Adds a bitmap if the newest bitmap is more than half full, unless another client changed the
 /// cursor. The keys are the cursor, the newest bitmap and the next bitmap. The arguments are the
-/// cursor that the client has read and the number of bits. The script replies with the cursor.
+/// cursor that the client has read and the number of bits. The script replies with the value of the
+/// cursor at the end of the script.
 const GROW: &str = "\
 local cursor = redis.call('GET', KEYS[1]) or '0'
 if cursor ~= ARGV[1] then return cursor end
@@ -50,7 +51,8 @@ return redis.call('GET', KEYS[1])";
 
 /// Deletes all bitmaps and creates an empty bitmap, unless another client changed the cursor. The
 /// keys are the cursor and the bitmaps. The arguments are the cursor that the client has read and
-/// the number of the last bit. The script replies with the cursor before the reset.
+/// the number of the last bit. The script replies with the value that the cursor had before the
+/// reset.
 const RESET: &str = "\
 local cursor = redis.call('GET', KEYS[1]) or '0'
 if cursor ~= ARGV[1] then return cursor end
@@ -113,9 +115,9 @@ impl<T: Transport> BitmapsFilter<T> {
     /// # Errors
     ///
     /// [`RedisOpenError::Plan`] if Guava refuses the plan; [`RedisOpenError::Differs`] if the first
-    /// bitmap has another length; [`RedisOpenError::Redis`] if the server or the connection fails.
-    /// If the key `cursor` exists and the first bitmap is missing, the error contains
-    /// [`RedisItemError::MissingShard`]. To start with an empty filter again, delete the
+    /// bitmap has another length than planned; [`RedisOpenError::Redis`] if the server or the
+    /// connection fails. If the key `cursor` exists and the first bitmap is missing, the error
+    /// contains [`RedisItemError::MissingShard`]. To start with an empty filter again, delete the
     /// key `cursor`.
     pub fn open_or_create(mut transport: T, items: u64, rate: f64) -> Result<Self, RedisOpenError> {
         let rule = RedisBitmaps::plan(items, rate)
@@ -318,7 +320,8 @@ impl<T: Transport> BitmapsBatch<'_, T> {
     }
 
     /// Returns how many of the next items can be inserted without filling more than half of the
-    /// newest bitmap. Returns at least one.
+    /// newest bitmap. The result is at least 1, even if one item could fill more than half of the
+    /// newest bitmap.
     fn count_that_fits(&self) -> usize {
         let probes = u64::from(self.filter.rule.probes());
         let free = (self.filter.rule.bits() / 2).saturating_sub(self.ones);

@@ -1,8 +1,9 @@
 //! The positions of the bits of an item: the shards of a filter, and the layers of a shard.
 //!
 //! Each probe costs an operation of the server, but a bit costs only memory. A plan therefore uses
-//! the smallest number of probes whose bits stay within 1.3 times the optimum. At a rate of 1 %, a
-//! plan has three probes and 12.4 bits for each item. The optimum has seven probes and 9.6 bits.
+//! the smallest number of probes with which the filter takes at most 1.3 times the optimal number
+//! of bits. At a rate of 1 %, a plan has three probes and 12.4 bits for each item. The optimum at a
+//! rate of 1 % has seven probes and 9.6 bits for each item.
 
 use crate::rates::{Spread, shard_rate};
 
@@ -25,7 +26,8 @@ const MIN_SHARDS: u64 = 48;
 /// The largest number of bits of a layer after the first layer: 64 MiB.
 const MAX_LAYER_BITS: u64 = 1 << 29;
 
-/// The largest number of layers of a shard. The last possible layer takes all further items.
+/// The largest number of layers of a shard. If a shard has the largest number of layers, the newest
+/// layer accepts all further items.
 pub(crate) const MAX_LAYERS: u8 = 24;
 
 /// How a filter behaves when the filter holds its planned number of items.
@@ -33,15 +35,16 @@ pub(crate) const MAX_LAYERS: u8 = 24;
 pub enum RedisGrowth {
     /// The filter accepts more items, and its false positive rate rises above the planned rate.
     Fixed,
-    /// If a shard is full, the shard gets another layer of twice the size, up to 64 MiB. The rate
-    /// of the whole filter stays at or below the planned rate. The first layer takes about a third
-    /// more memory than with `Fixed`.
+    /// If a shard is full, the shard gets a new layer of twice the size of the previous layer, up
+    /// to 64 MiB. The rate of the whole filter stays at or below the planned rate. The first layer
+    /// with `Doubling` takes about a third more memory than the first layer with `Fixed`.
     Doubling,
 }
 
-/// The numbers that determine the positions of the bits of an item. All clients of a filter must
-/// use the same numbers. The metadata therefore stores the numbers of the first layer, and integer
-/// arithmetic computes the numbers of all other layers.
+/// The sizes that determine the positions of the bits of an item. All clients of a filter must
+/// compute the same bit positions for an item. The metadata therefore stores the sizes of the first
+/// layer, and integer arithmetic computes the sizes of each later layer from the sizes of the first
+/// layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ShardGeometry {
     pub(crate) shards: u32,
@@ -95,7 +98,7 @@ impl ShardGeometry {
             let least = (ideal / max_bytes as f64).ceil() as u64;
             let least = u32::try_from(least.max(MIN_SHARDS)).ok()?;
             // The allocator of the server rounds each allocation up to a fixed size. Some numbers
-            // of shards waste less memory by rounding than others.
+            // of shards waste less memory by rounding than other numbers of shards.
             let most = least.saturating_add(least.min(64)).min(MAX_SHARDS);
             (least..=most)
                 .filter_map(|shards| {
@@ -178,7 +181,8 @@ fn bits_per_item(rate: f64, probes: u32) -> f64 {
     k / -(-rate.powf(1.0 / k)).ln_1p()
 }
 
-/// Returns the smallest number of probes whose bits stay within 1.3 times the optimum.
+/// Returns the smallest number of probes with which a filter takes at most 1.3 times the optimal
+/// number of bits.
 fn fewest_probes(rate: f64) -> u32 {
     // At rates of 0.5 or higher, the optimum is at most one probe.
     if rate >= 0.5 {

@@ -6,10 +6,11 @@
 //! ```
 //!
 //! A filter with S shards divides the slots into min(S, 1024) equal ranges. The number x in a key
-//! is the smallest number from `crc16(NAME)` on that brings the key of shard i into the slot range
-//! of the shard. Each node of a cluster therefore holds an equal part of the shards. Small filters
-//! with different names are in different slots. All layers and generations of a shard share the
-//! hash tag, so a script can change all layers and generations of a shard together.
+//! of shard i is the smallest number that meets two conditions: x is at least `crc16(NAME)`, and
+//! the slot of the key lies in the slot range of shard i. Each node of a cluster therefore holds an
+//! equal part of the shards. Small filters with different names are in different slots. All layers
+//! and generations of a shard share the hash tag, so a script can change all layers and generations
+//! of a shard together.
 //!
 //! If a name has a hash tag, such as `app:{users}`, the whole filter is in the slot of this tag,
 //! and the keys are `NAME:i:gggggggg.l`.
@@ -50,7 +51,8 @@ impl std::error::Error for NameError {}
 #[derive(Clone, Debug)]
 pub(crate) struct ShardKeys {
     name: Arc<[u8]>,
-    /// The number x of each shard. A filter whose name has a hash tag does not use the numbers x.
+    /// The number x in the keys of each shard. A filter whose name has a hash tag does not use the
+    /// numbers x.
     suffixes: Arc<[OnceLock<u32>]>,
     is_pinned: bool,
 }
@@ -83,7 +85,8 @@ impl ShardKeys {
     }
 }
 
-/// Returns the smallest number from `crc16(name)` on that brings the shard into its range of slots.
+/// Returns the number x in the keys of a shard. Of all numbers that are at least `crc16(name)`, x
+/// is the smallest number with which the keys lie in the slot range of the shard.
 fn suffix(name: &[u8], shard: u32, shards: u64) -> u32 {
     let ranges = shards.min(MAX_RANGES);
     let range = u64::from(shard) * ranges / shards;

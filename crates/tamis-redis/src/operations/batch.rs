@@ -60,7 +60,7 @@ struct Pass {
     /// cannot grow takes all items.
     overfull: HashSet<(usize, u32)>,
     must_reread: bool,
-    /// The keys that inserts created because the shard was missing.
+    /// The keys without a header, which inserts into missing shards created.
     created: Vec<Vec<u8>>,
 }
 

@@ -32,14 +32,15 @@ if ttl > 0 then redis.call('PEXPIRE', KEYS[2], ttl) end
 redis.call('SETRANGE', KEYS[1], 3, string.char(layers))
 return {layers, 0}";
 
-/// Deletes a key that an insert created because its shard was missing.
+/// Deletes a key without a header. If a shard is missing, an insert into the shard creates a key
+/// without a header.
 const REMOVE_REMAINS: &str = "\
 if redis.call('GETRANGE', KEYS[1], 0, 1) ~= 'TM' then redis.call('DEL', KEYS[1]) end
 return 0";
 
 /// Returns the request that adds a layer to a shard. After the request, other clients may still
-/// insert into an older layer. Lookups also find the items in older layers, because lookups test
-/// all layers.
+/// insert into a layer that is older than the new layer. Lookups also find the items in older
+/// layers, because lookups test all layers.
 pub(crate) fn add_layer(generation: &Generation, shard: u32) -> NodeRequest {
     let layers = generation.layers(shard);
     let layer = generation.layer(layers);

@@ -45,7 +45,7 @@ fn config(patience: &Patience) -> AsyncConnectionConfig {
         .set_response_timeout(Some(patience.response))
 }
 
-/// A single connection. After a failure, the next request opens a new connection.
+/// A cached connection to one server. After a failure, the next request opens a new connection.
 pub struct AsyncLine<C> {
     source: C,
     connection: Option<MultiplexedConnection>,
@@ -53,7 +53,8 @@ pub struct AsyncLine<C> {
 }
 
 impl<C: Clone> Clone for AsyncLine<C> {
-    /// Returns a line with the same source and settings, but without an open connection.
+    /// Returns an `AsyncLine` with the source and the settings of `self`, but without an open
+    /// connection.
     fn clone(&self) -> Self {
         Self { source: self.source.clone(), connection: None, patience: self.patience }
     }
@@ -75,8 +76,8 @@ impl<C: AsyncConnect> AsyncLine<C> {
             None => self.source.connect(&config(&self.patience)).await?,
         };
         let values = connection.send_packed_commands(pipeline, 0, count).await?;
-        // The line keeps a connection only after a successful pipeline. If a pipeline fails or its
-        // future is dropped, the connection is closed.
+        // An `AsyncLine` keeps its connection only after a successful pipeline. If a pipeline fails
+        // or its future is dropped, the connection is closed.
         self.connection = Some(connection);
         Ok(values)
     }
@@ -116,7 +117,8 @@ impl AsyncLine<Client> {
         Ok(Self::of_source(Client::open(url)?, patience))
     }
 
-    /// Creates a line from a client of the crate `redis`. The first request opens the connection.
+    /// Creates an `AsyncLine`, a cached connection to a node, from a client of the crate `redis`.
+    /// The first request opens the connection.
     #[must_use]
     pub fn of_client(client: Client, patience: Patience) -> Self {
         Self::of_source(client, patience)
@@ -206,8 +208,9 @@ impl AsyncClusterNodes {
         Ok(Self { seeds, lines: HashMap::new(), routes: Routes::default(), patience })
     }
 
-    /// Removes the line to a node from the map and returns the line. Creates a line if the map has
-    /// no line to the node.
+    /// Removes the cached connection to a node from the map, and returns the connection. If the map
+    /// has no connection to the node, creates an `AsyncLine`, which opens the connection at the
+    /// first request.
     fn take_line(&mut self, address: &Address) -> AsyncLine<Client> {
         self.lines.remove(address).unwrap_or_else(|| {
             let info = at(self.seeds[0].get_connection_info(), address);

@@ -105,7 +105,8 @@ impl Attempts {
         }
     }
 
-    /// Removes the pause before the next attempt, because the next attempt goes to other nodes.
+    /// Removes the pause before the next attempt, because the next attempt goes to other nodes than
+    /// the previous attempt.
     pub(crate) fn redirect(&mut self) {
         self.is_redirected = true;
     }
@@ -128,8 +129,8 @@ fn code(reply: &NodeReply) -> Option<&str> {
     }
 }
 
-/// Tests whether a reply is final. A reply is not final if the same request may soon get another
-/// reply.
+/// Tests whether a reply is final. A reply is not final if the client may soon get another reply by
+/// sending the request again.
 fn is_final(reply: Option<&NodeReply>) -> bool {
     const TRANSIENT: [&str; 8] =
         ["LOADING", "TRYAGAIN", "READONLY", "MASTERDOWN", "CLUSTERDOWN", "BUSY", "MOVED", "ASK"];
@@ -155,7 +156,7 @@ impl Connect for Client {
     }
 }
 
-/// A single connection. After a failure, the next request opens a new connection.
+/// A cached connection to one server. After a failure, the next request opens a new connection.
 pub struct Line<C> {
     source: C,
     connection: Option<Connection>,
@@ -181,7 +182,7 @@ impl<C: Connect> Line<C> {
         connection.send_packed_command(packed)
     }
 
-    /// Receives `count` replies to the sent commands, or fewer if the connection fails.
+    /// Receives `count` replies to the sent commands, or fewer replies if the connection fails.
     pub(crate) fn finish(&mut self, count: usize) -> (Vec<Value>, Option<RedisError>) {
         let mut values = Vec::with_capacity(count);
         let Some(connection) = &mut self.connection else { return (values, None) };
@@ -267,7 +268,8 @@ impl Line<Client> {
         Ok(Self::of_source(Client::open(url)?, patience))
     }
 
-    /// Creates a line from a client of the crate `redis`. The first request opens the connection.
+    /// Creates a `Line`, a cached connection to a node, from a client of the crate `redis`. The
+    /// first request opens the connection.
     #[must_use]
     pub fn of_client(client: Client, patience: Patience) -> Self {
         Self::of_source(client, patience)

@@ -6,8 +6,8 @@ use crate::double_hashing::{DoubleHashing, RedisHash, filter_ones};
 use crate::error::RedisInsertError;
 use crate::memory_limit::GrowthLimit;
 
-/// The parameters of a layer of a [`RedisBloom`](crate::RedisBloom). The reply to `BF.DEBUG` and
-/// dumps contain the same parameters of each layer.
+/// The parameters of a layer of a [`RedisBloom`](crate::RedisBloom). A dump and the reply to
+/// `BF.DEBUG` contain the parameters of each layer.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RedisLayer {
     /// The length of the bit array, in bytes.
@@ -154,8 +154,8 @@ impl Layer {
         self.rule.contains(self.bits.words(), hash)
     }
 
-    /// Sets the bits of `hash`. If at least one bit of `hash` was not set, counts the item and
-    /// returns true.
+    /// Sets the filter bits that `hash` selects. If at least one of the selected bits was not set,
+    /// counts the item and returns true.
     #[inline]
     pub(super) fn insert(&mut self, hash: RedisHash) -> bool {
         let is_new = self.rule.insert(self.bits.words_mut(), hash);
@@ -164,7 +164,7 @@ impl Layer {
     }
 
     /// Tests up to 64 hashes. Skips hash `i` unless bit `i` of `selected` is set. Bit `i` of the
-    /// result is set if hash `i` is selected and may be present.
+    /// result is set if hash `i` is selected, and the layer may contain hash `i`.
     pub(super) fn contains_batch(&self, hashes: &[RedisHash], selected: u64) -> u64 {
         if self.numbers.bytes >= PREFETCH_FROM_BYTES {
             return self.rule.contains_batch(self.bits.words(), hashes, selected);

@@ -15,14 +15,14 @@ pub(super) struct Candidate {
 }
 
 impl Candidate {
-    /// Creates the candidate for the hash of an item.
+    /// Creates the fingerprint and the two hashes of an item from `hash`, the hash of the item.
     #[inline(always)]
     pub(super) fn of(hash: u64) -> Self {
         Self::in_bucket((hash % 255 + 1) as u8, hash)
     }
 
-    /// Creates the candidate for a fingerprint in a known bucket. A slot does not contain the hash
-    /// of the item, so the bucket number replaces the first hash.
+    /// Creates a `Candidate` from a fingerprint and the number of one of its two buckets. A slot
+    /// does not contain the hash of the item, so the bucket number replaces the first hash.
     #[inline(always)]
     pub(super) fn in_bucket(fingerprint: u8, bucket: u64) -> Self {
         Self { fingerprint, h1: bucket, h2: bucket ^ step(fingerprint) }
@@ -44,8 +44,8 @@ pub(super) struct SubFilter {
     slots: Bitmap,
     buckets: u64,
     bucket_size: u16,
-    /// The mask of a bucket inside a word, for buckets of 1, 2, 4 or 8 slots. For buckets of any
-    /// other size, the mask is 0.
+    /// The mask of a bucket inside a word, for buckets of 1, 2, 4 or 8 slots. The mask is 0 if a
+    /// bucket does not have 1, 2, 4 or 8 slots.
     in_word: u64,
 }
 
@@ -135,8 +135,8 @@ impl SubFilter {
         differing.wrapping_sub(LOW_BITS) & !differing & HIGH_BITS & self.in_word
     }
 
-    /// Returns the first slot of a bucket that contains this fingerprint. `bucket` is the index of
-    /// the first slot of the bucket.
+    /// Finds `fingerprint` in a bucket, and returns the index of the first matching slot. `bucket`
+    /// is the index of the first slot of the bucket.
     #[inline(always)]
     fn find(&self, bucket: u64, fingerprint: u8) -> Option<u64> {
         if self.in_word == 0 {
@@ -147,8 +147,8 @@ impl SubFilter {
         (matches != 0).then(|| bucket + u64::from(matches.trailing_zeros() / 8))
     }
 
-    /// Returns the first slot with this fingerprint. Searches the candidate's first bucket, then
-    /// the second bucket.
+    /// Finds `fingerprint` in the two buckets of `candidate`, and returns the index of the first
+    /// matching slot. Searches the first bucket before the second bucket.
     #[inline(always)]
     fn find_in_both(&self, candidate: Candidate, fingerprint: u8) -> Option<u64> {
         self.find(self.bucket(candidate.h1), fingerprint)
@@ -167,8 +167,8 @@ impl SubFilter {
         self.matches(a, fingerprint) | self.matches(b, fingerprint) != 0
     }
 
-    /// Counts how often the fingerprint of `candidate` occurs in both buckets. If both buckets are
-    /// the same bucket, each fingerprint counts twice.
+    /// Counts how often the fingerprint of `candidate` occurs in its two buckets. If both buckets
+    /// are the same bucket, each fingerprint counts twice.
     pub(super) fn count(&self, candidate: Candidate) -> u64 {
         let in_bucket = |hash| {
             let first = self.bucket(hash);
@@ -178,8 +178,8 @@ impl SubFilter {
         in_bucket(candidate.h1) + in_bucket(candidate.h2)
     }
 
-    /// Writes the fingerprint to an empty slot of one of the two buckets. Returns false if both
-    /// buckets are full.
+    /// Writes the fingerprint of `candidate` to an empty slot of one of its two buckets. Returns
+    /// false if both buckets are full.
     #[inline]
     pub(super) fn put(&mut self, candidate: Candidate) -> bool {
         let empty = self.find_in_both(candidate, EMPTY);
@@ -189,8 +189,8 @@ impl SubFilter {
         empty.is_some()
     }
 
-    /// Removes the fingerprint from one of the two buckets. Returns false if neither bucket
-    /// contains the fingerprint.
+    /// Removes the fingerprint of `candidate` from one of its two buckets. Returns false if neither
+    /// bucket contains the fingerprint.
     pub(super) fn take(&mut self, candidate: Candidate) -> bool {
         let found = self.find_in_both(candidate, candidate.fingerprint);
         if let Some(index) = found {
@@ -199,10 +199,10 @@ impl SubFilter {
         found.is_some()
     }
 
-    /// Writes the fingerprint to the first bucket and moves the displaced fingerprint to its
-    /// alternative bucket. Repeats the move with the displaced fingerprint until a bucket has an
-    /// empty slot. After `max_iterations` moves without an empty slot, restores all slots and
-    /// returns false.
+    /// Writes the fingerprint of `candidate` to its first bucket, and moves the displaced
+    /// fingerprint to the alternative bucket of the displaced fingerprint. Repeats the move with
+    /// the displaced fingerprint until a bucket has an empty slot. After `max_iterations` moves
+    /// without an empty slot, restores all slots and returns false.
     #[cold]
     pub(super) fn evict(&mut self, candidate: Candidate, max_iterations: u16) -> bool {
         let slots = u64::from(self.bucket_size);
@@ -228,7 +228,7 @@ impl SubFilter {
         false
     }
 
-    /// Prefetches the memory of both buckets.
+    /// Prefetches the memory of the two buckets of `candidate`.
     #[inline]
     pub(super) fn prefetch(&self, candidate: Candidate) {
         if self.len_bytes() >= PREFETCH_FROM_BYTES {
@@ -238,7 +238,8 @@ impl SubFilter {
     }
 }
 
-/// Masks with the lowest bit and the highest bit of each byte of a word.
+/// In `LOW_BITS`, the lowest bit of each byte is set. In `HIGH_BITS`, the highest bit of each byte
+/// is set.
 const LOW_BITS: u64 = u64::MAX / 255;
 const HIGH_BITS: u64 = LOW_BITS << 7;
 

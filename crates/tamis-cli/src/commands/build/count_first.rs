@@ -81,7 +81,7 @@ impl Args {
                 inserted = filter.try_insert_hashes(hashes, answers.reset(hashes.len()));
             }
         };
-        // The set releases its memory while it is drained.
+        // The set releases its memory while `drain_each` removes the hashes.
         distinct.drain_each(&mut insert);
         insert(repeats.finish());
         inserted.map_err(|error| self.full(filter.plan().kind(), &error))?;
@@ -123,7 +123,8 @@ impl Args {
     }
 }
 
-/// Hashes of repeated items. Each hash is stored at most as often as the filter can count the item.
+/// The hashes of items that occur again: each occurrence of an item after its first occurrence adds
+/// one hash. `thin` removes the occurrences that exceed the largest count of the filter.
 struct RepeatedHashes {
     hashes: Vec<u64>,
     most_copies: u64,
@@ -154,8 +155,8 @@ impl RepeatedHashes {
         Ok(())
     }
 
-    /// Keeps only as many copies of each item as the filter can count in addition to the first
-    /// copy.
+    /// Removes the copies of an item that exceed the largest count of the filter. The first copy of
+    /// an item is not in the list, but counts as a copy.
     fn thin(&mut self) {
         self.hashes.sort_unstable();
         let (mut last, mut times) = (None, 0);

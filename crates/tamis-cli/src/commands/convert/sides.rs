@@ -52,13 +52,13 @@ impl Problems {
     }
 }
 
-/// Rejects copying bits into a format with another item type, because a lookup in OUT would find no
-/// item.
+/// Returns an error if the items of IN and OUT have different types, because a lookup in OUT would
+/// find no item of IN.
 fn check_same_items(from: &OpenFilter, to: &Format) -> Result<(), Failure> {
     let (Items::Unspecified, Items::Default(of_out)) = (from.format.items, to.items) else {
         return Ok(());
     };
-    // Text in UTF-8 has the same bytes as the item itself.
+    // For an item in UTF-8, the funnel of UTF-8 text and the funnel of bytes return the same bytes.
     let plain = |funnel| match funnel {
         Funnel::Text(Charset::Utf8) => Funnel::Bytes,
         other => other,
@@ -275,7 +275,7 @@ impl Args {
             || to.parameters.required.iter().any(|&parameter| !options.has(parameter))
         {
             // If the format of OUT cannot store the filter, the command reports only this reason,
-            // because no funnel would change this reason.
+            // because no funnel would remove this reason.
             let encoded = to.check_encode(from.contents(), options);
             let is_missing = matches!(encoded, Err(EncodeError::Missing(_)));
             let not_written = |error| from.not_written(error, &self.output, to, options);

@@ -22,10 +22,12 @@
 //!   first input.
 //! * The run is killed between the renaming of the output and DONE: the output is complete. The
 //!   next run starts from the first input and writes the same output again.
-//! * The run is killed after DONE, but before the caller has read the exit status. If the input
-//!   files are unchanged and the output file is the same, the same command counts as the same run.
-//!   If the output of the same run still exists, the command does nothing. If `> file` has emptied
-//!   the output of the same run, the command repeats the run from its start.
+//! * The run is killed after DONE, but before the caller has read the exit status. The next run
+//!   counts as a repeat of the finished run if both runs read the same unmodified input files and
+//!   write to the same output file. If the output file still contains the output of the finished
+//!   run, a repeat of the finished run does nothing. If `> file` has emptied the output file, a
+//!   repeat of the finished run cuts the log to the start of the finished run and writes the output
+//!   again.
 //!
 //! A run that fails cuts the log to the position at which the run began. A process locks the file,
 //! so only one process at a time uses the file.

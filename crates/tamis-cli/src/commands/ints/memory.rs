@@ -20,8 +20,8 @@ const BUFFERS_BYTES: u64 = (10 << 20) + (256 << 10);
 const LEAST_BYTES: u64 = 16 << 20;
 
 /// The reserve of a command that fills a second set from the results of the first set. The values
-/// of a block take up to 1 MiB. In addition to these values, the allocator keeps up to 1 MiB for
-/// the thread that reads the values.
+/// of a block take up to 1 MiB. In addition to the values of a block, the allocator keeps at most 1
+/// MiB for the thread that reads the blocks.
 pub const THREADS_BYTES: u64 = 2 << 20;
 
 impl Memory {

@@ -11,7 +11,8 @@ use crate::commands::publish::published_file::{PublishedFile, Stamp};
 use crate::exit::Failure;
 use crate::io::input;
 
-/// The time for which a file that is written in place must stay the same before it is served.
+/// The time for which a file that is written in place must stay unchanged before the server serves
+/// the file.
 const QUIET: Duration = Duration::from_secs(2);
 
 /// The files of a server, by name.
@@ -27,7 +28,7 @@ struct Entry {
 
 struct State {
     current: Option<Arc<PublishedFile>>,
-    /// The stamp of the last file that was not a filter.
+    /// The identity, size and modification time of the file when the server last rejected the file.
     refused: Option<Stamp>,
 }
 
@@ -116,7 +117,7 @@ impl Catalog {
     }
 }
 
-/// Tests whether the content may still be changing.
+/// Tests whether the last modification is so recent that a program may still be writing the file.
 fn is_recent(stamp: &Stamp) -> bool {
     let Some(modified) = stamp.modified() else { return false };
     // A modification time in the future comes from the clock of another machine.

@@ -48,7 +48,8 @@ impl Stamp {
     }
 }
 
-/// A filter file. The content matches the tag until the stamp changes.
+/// A filter file. The content of the file matches `tag` until the identity, the size or the
+/// modification time of the file changes.
 #[derive(Debug)]
 pub struct PublishedFile {
     pub file: File,

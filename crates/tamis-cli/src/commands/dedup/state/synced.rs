@@ -5,7 +5,7 @@
 //!
 //! 1. Blocks are appended and synced. After the sync of the blocks, the synced length is raised.
 //! 2. Before the log is cut, the synced length is lowered and synced. After the cut, the file is
-//!    synced again, so that no old block returns behind new blocks.
+//!    synced again, so that no old block reappears behind new blocks after a power loss.
 //!
 //! The synced length therefore never exceeds the bytes on the disk after any power loss. An invalid
 //! block before the synced length is damage. An invalid block behind the synced length is the torn
@@ -28,7 +28,8 @@ pub(super) fn encode(len_bytes: u64) -> [u8; SYNCED_BYTES] {
     bytes
 }
 
-/// Decodes a synced length. Returns `None` if its checksum is wrong.
+/// Decodes a synced length. Returns `None` if the stored checksum is not the checksum of the synced
+/// length.
 pub(super) fn decode(bytes: &[u8]) -> Option<u64> {
     let len_bytes = u64::from_le_bytes(bytes.get(..8)?.try_into().ok()?);
     (bytes == encode(len_bytes)).then_some(len_bytes)

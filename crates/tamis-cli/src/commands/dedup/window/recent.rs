@@ -37,8 +37,8 @@ pub struct Recent<D: Width> {
 enum Held<D: Width> {
     Exact {
         ring: Ring<D>,
-        /// The expected number of new records that were dropped because their digest equals another
-        /// digest.
+        /// The expected number of new records that were dropped because their digest equals the
+        /// digest of another record.
         lost: f64,
     },
     Approx(WindowFilter),
@@ -89,9 +89,9 @@ impl<D: Width> Recent<D> {
         Ok(Self { held, shape, slice: None, distinct: 0, hashes: Vec::new() })
     }
 
-    /// Inserts digests of records of one slice, and sets the bits in `new` of the records that were
-    /// new in their window. `slice` must not be before the latest slice. `None` means the latest
-    /// slice, or the first slice if there is no latest slice.
+    /// Inserts the digests of records of one slice. Sets bit `i` of `new` if digest `i` was not in
+    /// the window before its insertion. `slice` must not be before the latest slice. `None` means
+    /// the latest slice, or the first slice if there is no latest slice.
     ///
     /// # Errors
     ///
@@ -128,7 +128,8 @@ impl<D: Width> Recent<D> {
 
     /// Advances the window until `slice` is the current slice.
     fn advance(&mut self, slice: u64) {
-        // Records before the first record with a time belong to the slice of that record.
+        // Records before the first record with a time belong to the slice of the first record with
+        // a time.
         let present = self.slice.get_or_insert(slice);
         let passed = slice.saturating_sub(*present);
         if passed > 0 {

@@ -57,8 +57,8 @@ impl<D: Width> Ring<D> {
         }
     }
 
-    /// Inserts digests in order, and sets the bits in `new` of the digests that were not in the
-    /// ring.
+    /// Inserts digests in order. Sets bit `i` of `new` if digest `i` was not in the ring before its
+    /// insertion.
     ///
     /// # Errors
     ///
@@ -111,7 +111,7 @@ impl<D: Width> Ring<D> {
     }
 }
 
-/// Sets the bits in `found` of the digests that at least one set holds.
+/// Sets bit `i` of `found` if at least one set holds digest `i`.
 fn find<D: Width>(sets: &[DigestSet<D>], digests: &[D], found: &mut Answers) {
     found.reset(digests.len());
     // Empty sets have no memory to prefetch.
