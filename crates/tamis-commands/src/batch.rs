@@ -1,9 +1,8 @@
 //! Runs consecutive commands on one key as one batch: the hot path of pipelines.
 //!
-//! A single command, or a chunk of a long command, runs as a batch of one command. Each item is
-//! hashed once. If the commands cannot run under a shared lock, the caller runs the commands under
-//! an exclusive lock with the same hashes. The log entry of a Bloom filter contains the same
-//! hashes.
+//! A single command, or a chunk of a long command, runs as a batch of one command. Each item is hashed once. If the
+//! commands cannot run under a shared lock, the caller runs the commands under an exclusive lock with the hashes of the
+//! batch. The log entry of an insert into a Bloom filter contains the hashes of the batch.
 
 use std::ops::Range;
 
@@ -53,7 +52,7 @@ pub struct Batch<'w> {
     pub(crate) refusals: Vec<Refusal>,
     /// The number of items that inserts under exclusive locks have processed.
     pub(crate) done: usize,
-    /// The value of `done` at the start of the last part.
+    /// The value of `done` at the start of the last part of the batch.
     pub(crate) began: usize,
     /// The index of an item, and the error reply of every command with items from this index on.
     error: Option<(usize, Text)>,
@@ -77,7 +76,7 @@ impl<'w> Batch<'w> {
         }
     }
 
-    /// Adds a command with these items of `key`.
+    /// Adds a command with the given key and items.
     pub(crate) fn push_items(&mut self, key: &'w [u8], items: &[&'w [u8]]) {
         self.key = key;
         self.items.extend_from_slice(items);
@@ -110,7 +109,7 @@ impl<'w> Batch<'w> {
         self.restart();
     }
 
-    /// Hashes the items, unless the last call used the same hash function.
+    /// Hashes the items, unless the last call has already hashed the items with the same hash function.
     pub(crate) fn hash_items(&mut self, hasher: Hasher) {
         if self.hasher != Some(hasher) {
             self.hashes.resize(self.items.len(), 0);
@@ -119,9 +118,9 @@ impl<'w> Batch<'w> {
         }
     }
 
-    /// Runs the commands under a shared lock of the value, at `now_millis`, in milliseconds since
-    /// 1970. If the commands need an exclusive lock, returns `None` without a change. The caller
-    /// must then use [`insert`](Self::insert).
+    /// Runs the commands under a shared lock of the value, at `now_millis`, in milliseconds since 1970. If the commands
+    /// need an exclusive lock, returns `None` without a change. After `None`, the caller must use
+    /// [`insert`](Self::insert).
     pub fn run(
         &mut self,
         items: BatchItems,
@@ -280,7 +279,7 @@ fn bits(words: &[u64], first: usize, len: usize) -> Vec<u64> {
 }
 
 impl Value {
-    /// Looks up each item. If the value is not a filter of this family, no item is found.
+    /// Looks up each item. If the value is not a filter of the given family, no item is found.
     pub(crate) fn contains_each(
         &self,
         family: Family,
@@ -312,7 +311,7 @@ impl Value {
                     filter => filter.contains_each(items, answers),
                 }
             }
-            // The missing chunks may contain any item, so each answer is "yes".
+            // The missing chunks of a partly loaded filter may contain any item, so each answer is "yes".
             Value::PartialLoad(_) => {
                 answers.fill_with(items.len(), |_| true);
             }

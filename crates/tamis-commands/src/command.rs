@@ -18,7 +18,7 @@ use crate::command::handler::{Handler, KeyHandler};
 use crate::command::keys::Keys;
 use crate::command::subcommands::Subcommand;
 
-/// A command.
+/// A command of the server.
 #[derive(Clone, Copy, Debug)]
 pub struct Command {
     /// The name, in upper case.
@@ -29,7 +29,7 @@ pub struct Command {
     pub flags: &'static [Flag],
     /// The access categories. Every command has either the category fast or the category slow.
     pub categories: &'static [Category],
-    /// Which words are keys.
+    /// The words of the command that are keys.
     pub keys: Keys,
     /// The syntax of the arguments, for help.
     pub syntax: &'static str,
@@ -41,7 +41,7 @@ pub struct Command {
     pub since: &'static str,
     /// How the server treats the command between `MULTI` and `EXEC`.
     pub in_multi: InMulti,
-    /// Which arguments the slow log hides.
+    /// The arguments that the slow log hides.
     pub secrets: Secrets,
     /// Returns the index of the first item of a command whose items follow options. The server
     /// splits a long command into chunks of items and runs each chunk as a separate command. `None`
@@ -74,16 +74,16 @@ pub enum Flag {
     Module,
     /// The server sends no reply and closes the connection.
     NoReply,
-    /// The command decodes the word at this index, a payload of `DUMP`, into the value of its key.
+    /// The command decodes the word at the given index, a payload of `DUMP`, into the value of its key.
     Payload(usize),
-    /// The command decodes the word at this index, a filter file, into the value of its key.
+    /// The command decodes the word at the given index, a filter file, into the value of its key.
     File(usize),
 }
 
 /// How the server treats a command between `MULTI` and `EXEC`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InMulti {
-    /// The server queues the command; `EXEC` runs it.
+    /// The server queues the command, and `EXEC` runs the command.
     Queued,
     /// The server runs the command immediately.
     AtOnce,
@@ -95,15 +95,15 @@ pub enum InMulti {
 /// permissions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Secrets {
-    /// No argument.
+    /// The slow log hides no argument.
     None,
-    /// Every argument.
+    /// The slow log hides every argument.
     All,
-    /// The two arguments after this option.
+    /// The slow log hides the two arguments after the given option.
     TwoBehind(&'static str),
-    /// The arguments of these subcommands.
+    /// The slow log hides the arguments of the given subcommands.
     OfSubcommands(&'static [&'static str]),
-    /// The values of secret options in the name-value pairs after this subcommand.
+    /// The slow log hides the values of secret options in the name-value pairs after the given subcommand.
     OptionValues(&'static str),
 }
 
@@ -155,8 +155,7 @@ impl Command {
         }
     }
 
-    /// Tests whether the arity allows this number of words, and whether these words include the
-    /// first key.
+    /// Tests whether the arity allows the given number of words, and whether the words include the first key.
     #[must_use]
     pub const fn takes(&self, words: usize) -> bool {
         self.arity.takes(words) && words > self.keys.first
@@ -189,7 +188,7 @@ impl Command {
         })
     }
 
-    /// Tests whether the command has this flag.
+    /// Tests whether the command has the given flag.
     #[must_use]
     pub fn has(&self, flag: Flag) -> bool {
         self.flags.contains(&flag)

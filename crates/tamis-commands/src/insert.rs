@@ -22,31 +22,31 @@ type Refused = (usize, Text, bool);
 pub enum BatchPart {
     /// The whole batch.
     All,
-    /// A part that takes a short time. A filter that moves stored items may search for milliseconds
-    /// before the filter refuses an item. For this kind of filter, a part has few items and ends
-    /// with the command of a refused item. A part that creates a filter ends with the first
-    /// command. A part always consists of whole commands.
+    /// A part of the batch that takes a short time. A filter that moves stored items may search for milliseconds before
+    /// the filter refuses an item. In a filter that moves stored items, a short part has few items and ends with the
+    /// command of a refused item. A short part that creates a filter ends with the first command. A short part always
+    /// consists of whole commands.
     Short,
 }
 
-/// The end of a part.
+/// The end of a part of a batch.
 #[derive(Clone, Copy)]
 pub(crate) struct PartEnd {
     /// The index after the last item.
     pub end: usize,
-    /// True if the part also ends with the command of a refused item.
+    /// True if the part ends early with the command of a refused item.
     pub ends_at_refusal: bool,
 }
 
-/// The number of items after which a short part ends, if the filter moves stored items. The part
-/// includes the rest of the last command.
+/// The number of items after which a short part ends, if the filter moves stored items. A short part also includes the
+/// remaining items of the last command.
 const SHORT: usize = 64;
 
 impl Batch<'_> {
     /// Runs the insert commands of the batch under an exclusive lock of the value. If the key does
     /// not exist, `BF.*` commands create a filter. [`answers`](Self::answers) returns the replies.
     ///
-    /// After a short part, the batch may not be [done](Self::is_done). The caller then logs the
+    /// After a short part, the batch may not be [done](Self::is_done). If the batch is not done, the caller logs the
     /// outcome, releases the lock, and calls this method again.
     pub fn insert(
         &mut self,
@@ -126,7 +126,8 @@ impl Batch<'_> {
             filter.insert_hashes(&batch.hashes[range], answers).map_err(|(done, error)| {
                 match error {
                     ExpandError::Full => (done, bf::FULL, true),
-                    // Later items may already be in the filter, or may fit.
+                    // Continue after the refused item: later items may already be in the filter, or may fit into the
+                    // filter.
                     ExpandError::NoRoom => (done, bf::NOT_INSERTED, false),
                 }
             })
@@ -136,8 +137,7 @@ impl Batch<'_> {
         if hashes.is_empty() {
             Change::None
         } else if self.refusals.len() > refused {
-            // Log only the accepted items, because a server with more memory would accept more
-            // items.
+            // Log only the accepted items, because a server with more memory than this server would accept more items.
             self.accepted(b"BF.MADD", first, refused, |is_new| is_new)
         } else {
             Change::Inserted(hashes)
@@ -251,8 +251,8 @@ impl Batch<'_> {
         self.done = first;
     }
 
-    /// Returns the index after the last item of the command that contains this item. Returns the
-    /// number of items in the batch if no command contains the item.
+    /// Returns the index after the last item of the command that contains the given item. Returns the number of items
+    /// in the batch if no command contains the item.
     fn end_of_command(&self, item: usize) -> usize {
         let command = self.ends.partition_point(|end| *end <= item);
         self.ends.get(command).copied().unwrap_or(self.items.len())
@@ -270,8 +270,8 @@ impl Batch<'_> {
         Change::accepted(&[name, self.key], &self.accepted_items(first, refused, wanted))
     }
 
-    /// Returns the accepted items from index `first` on, if `wanted` returns true for the answer of
-    /// the item. `refused` is the number of refusals before these items.
+    /// Returns the accepted items from index `first` on, if `wanted` returns true for the answer of the item. `refused`
+    /// is the number of refusals before the item `first`.
     fn accepted_items(
         &self,
         mut first: usize,
@@ -306,8 +306,8 @@ fn moves_items(value: &Value) -> bool {
     }
 }
 
-/// Inserts each item even if the filter already contains the item. The cuckoo filters of Tamis do
-/// the same.
+/// Inserts each item even if the filter already contains the item. The cuckoo filters of Tamis also insert an item that
+/// the filter already contains.
 fn insert_redis_cuckoo(
     filter: &mut RedisCuckoo,
     items: &[&[u8]],

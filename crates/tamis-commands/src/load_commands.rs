@@ -14,7 +14,7 @@ pub type LoadCommand = (&'static str, i64, Vec<u8>);
 ///
 /// # Panics
 ///
-/// If the image is shorter than a new image.
+/// Panics if the image is shorter than a new image.
 ///
 /// # Examples
 ///

@@ -9,7 +9,7 @@ use crate::command::argv::{parse_double, parse_integer};
 /// The upper limits of the arguments with which a command creates a filter.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ArgumentLimits {
-    /// The maximum rate. A new filter uses this rate instead of a higher rate.
+    /// The maximum rate. A new filter uses the maximum rate instead of a higher rate.
     pub rate: f64,
     /// The maximum capacity, in items or slots.
     pub capacity: i64,
@@ -18,7 +18,7 @@ pub struct ArgumentLimits {
 }
 
 impl ArgumentLimits {
-    /// The limits of RedisBloom 8.
+    /// The upper limits of arguments in RedisBloom 8.
     pub const REDISBLOOM_8: Self = Self { rate: 0.25, capacity: 1 << 30, expansion: 1 << 15 };
 
     /// No limits, as in RedisBloom 2.
@@ -41,7 +41,7 @@ pub enum BloomLayout {
 }
 
 impl BloomLayout {
-    /// Returns the value of the setting `bf-layout`.
+    /// Returns the value of the setting `bf-layout`: the layout of new Bloom filters.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -54,29 +54,29 @@ impl BloomLayout {
 /// The default parameters of new filters. A command can override parameters.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
-    /// `bf-layout`.
+    /// `bf-layout`: the layout of new Bloom filters.
     pub bf_layout: BloomLayout,
-    /// `bf-error-rate`, a probability. Commands use [`rate`](Settings::rate) instead of this field.
+    /// `bf-error-rate`, a probability. Commands use [`rate`](Settings::rate) instead of the field `bf_rate`.
     pub bf_rate: f64,
     /// `bf-initial-size`, in items.
     pub bf_capacity: u64,
-    /// `bf-expansion-factor`; 0 creates filters that do not grow.
+    /// `bf-expansion-factor`: the growth factor of Bloom filters; 0 creates filters that do not grow.
     pub bf_expansion: u32,
     /// `cf-bucket-size`, in slots.
     pub cf_bucket_size: u16,
     /// `cf-initial-size`, in slots.
     pub cf_capacity: u64,
-    /// `cf-max-iterations`.
+    /// `cf-max-iterations`: the number of item moves before a cuckoo filter grows.
     pub cf_max_iterations: u16,
-    /// `cf-expansion-factor`.
+    /// `cf-expansion-factor`: the growth factor of cuckoo filters; 0 disables growth.
     pub cf_expansion: u16,
-    /// `cf-max-expansions`: a filter with this number of sub-filters accepts no more items.
+    /// `cf-max-expansions`: a filter with this number of sub-filters accepts no further items.
     pub cf_max_expansions: u32,
-    /// The upper limits of arguments. No named setting changes these limits.
+    /// The upper limits of arguments. No named setting changes the upper limits.
     pub limits: ArgumentLimits,
-    /// The maximum size of a new filter, in bytes. The usual limit is the memory of the machine.
-    /// The operating system may grant more memory than the machine has, so a successful allocation
-    /// is not a sufficient check. No named setting changes this limit.
+    /// The maximum size of a new filter, in bytes. The usual limit is the memory of the machine. The operating system
+    /// may grant more memory than the machine has, so a successful allocation is not a sufficient check. No named
+    /// setting changes the maximum size.
     pub max_filter_bytes: u64,
     /// The hash function of new filters in Tamis' own layouts. The layouts of other systems
     /// prescribe the hash function. No named setting shows the hash function, because the hash
@@ -111,13 +111,11 @@ impl Settings {
         Self { cf_bucket_size: 1, ..Self::default() }.obeying()
     }
 
-    /// Returns the settings for commands that another server accepted: a primary, or the server
-    /// that wrote an append-only file. These settings have no limits, because a rejected command
-    /// would lose items.
+    /// Returns the settings for commands that another server accepted: a primary, or the server that wrote an
+    /// append-only file. The returned settings have no limits, because a rejected command would lose items.
     ///
-    /// A Tamis server first sends the parameters of a new filter, so its later commands create no
-    /// filter. A command that creates a filter comes from RedisBloom. The filter then gets the
-    /// layout of RedisBloom.
+    /// A Tamis server first sends the parameters of a new filter, so its later commands create no filter. A command
+    /// that creates a filter comes from RedisBloom, so the filter gets the layout of RedisBloom.
     ///
     /// # Examples
     ///
@@ -165,16 +163,16 @@ const fn setting(name: &'static str, summary: &'static str) -> Setting {
 /// SET failed`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SettingError {
-    /// No setting has this name.
+    /// No setting has the given name.
     Unknown,
-    /// The value does not have the type of this setting.
+    /// The value does not have the type of the setting.
     Invalid {
-        /// The setting.
+        /// The name of the setting.
         name: &'static str,
     },
     /// The value is out of range.
     Range {
-        /// The setting.
+        /// The name of the setting.
         name: &'static str,
         /// The valid range, with brackets.
         range: String,
@@ -228,7 +226,7 @@ impl Settings {
         });
     }
 
-    /// Returns the value of a setting as text; `None` if no setting has this name.
+    /// Returns the value of a setting as text; `None` if no setting has the given name.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<String> {
         Some(match name {
@@ -250,7 +248,7 @@ impl Settings {
     ///
     /// # Errors
     ///
-    /// [`SettingError`]. No setting has changed.
+    /// [`SettingError`]. After an error, no setting has changed.
     pub fn set_argument(&mut self, name: &str, value: &[u8]) -> Result<(), SettingError> {
         let name = name.to_ascii_lowercase();
         let invalid = |name| SettingError::Invalid { name };
@@ -279,8 +277,7 @@ impl Settings {
     ///
     /// # Errors
     ///
-    /// The error of a value that the settings reject in every order. Some settings may have
-    /// changed.
+    /// The error of a value that the settings reject in every order. After an error, some settings may have changed.
     ///
     /// # Examples
     ///
@@ -307,7 +304,7 @@ impl Settings {
     ///
     /// # Errors
     ///
-    /// [`SettingError`]. No setting has changed.
+    /// [`SettingError`]. After an error, no setting has changed.
     ///
     /// # Examples
     ///
@@ -380,7 +377,7 @@ mod tests {
         settings.set_argument("cf-bucket-size", b"4").unwrap();
         assert_eq!((settings.bf_rate, settings.bf_capacity), (0.9, 1_500_000_000));
         assert_eq!((settings.cf_max_expansions, settings.cf_bucket_size), (65_536, 4));
-        // The limit still applies to commands of clients.
+        // The maximum rate still applies to commands of clients.
         assert_eq!(settings.get("bf-error-rate").as_deref(), Some("0.25"));
         for (name, value) in [
             ("ERROR_RATE", "1"),

@@ -75,7 +75,7 @@ pub(crate) fn len(value: Option<&Value>, _: Argv<'_>, _: &Env<'_>) -> Reply {
 ///
 /// # Errors
 ///
-/// The error reply. The value is unchanged.
+/// The error reply. After an error, the value is unchanged.
 pub fn set(value: &mut Option<Value>, argv: Argv<'_>, env: &Env<'_>) -> Written {
     let SetOptions { exists, gets, expiry } = set_options(&argv[3..], env.now_millis)?;
     let before = if gets { whole(bytes(value.as_ref())?, env)? } else { Reply::Null };

@@ -89,7 +89,7 @@ impl Command {
     ///
     /// # Panics
     ///
-    /// If the command is not a row of the table.
+    /// Panics if the command is not a row of the table.
     ///
     /// # Examples
     ///

@@ -1,5 +1,5 @@
-//! The error texts of all commands. Clients compare replies with these texts. The texts of
-//! RedisBloom commands equal the texts of RedisBloom, with or without `ERR`, and never change.
+//! The error texts of all commands. Clients compare replies with the error texts. The texts of RedisBloom commands
+//! equal the texts of RedisBloom, with or without `ERR`, and never change.
 
 #![expect(clippy::must_use_candidate, reason = "an error text is useless unless it is sent")]
 
@@ -28,7 +28,7 @@ pub const NO_INTEGER: Text = "ERR value is not an integer or out of range";
 pub const OVERFLOW: Text = "ERR increment or decrement would overflow";
 /// `DECRBY`: the number has no negative counterpart.
 pub const DECREMENT_OVERFLOW: Text = "ERR decrement would overflow";
-/// `SET`: the expiry time is invalid.
+/// The expiry time of `SET` is invalid.
 pub const SET_EXPIRY: Text = "ERR invalid expire time in 'set' command";
 /// `SLOWLOG GET`: the number of entries is not an integer, or is less than -1.
 pub const SLOW_COUNT: Text = "ERR count should be greater than or equal to -1";
@@ -147,7 +147,7 @@ pub mod cf {
     pub const FULL: Text = "Filter is full";
     /// There is not enough memory to grow the filter.
     pub const NO_MEMORY: Text = "ERR Insufficient memory";
-    /// The filter has reached its maximum number of expansions.
+    /// The cuckoo filter has reached its maximum number of expansions.
     pub const MAX_EXPANSIONS: Text = "Maximum expansions reached";
     /// `CF.INSERT`: the option is unknown.
     pub const UNKNOWN_ARGUMENT: Text = "Unknown argument received";

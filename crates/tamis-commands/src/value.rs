@@ -35,8 +35,8 @@ pub enum Value {
     Bytes(SparseBytes),
     /// The chunks that `BF.LOADCHUNK` has received so far.
     PartialLoad(Box<PartialLoad>),
-    /// A small filter without items, stored as parameters. The server [builds](Self::build) the
-    /// filter before running a command, so no command receives this variant.
+    /// A small filter without items, stored as parameters. The server [builds](Self::build) the filter before running a
+    /// command, so no command receives the variant `Empty`.
     Empty(EmptyFilter),
 }
 
@@ -98,11 +98,10 @@ impl Value {
 }
 
 impl Value {
-    /// Tests whether the value is a window filter with a clock more than a minute ahead of
-    /// `now_millis`, in milliseconds since 1970. A window with a clock ahead loses the items that
-    /// are added before the time of its clock. The synchronized clocks of two machines differ by
-    /// less than a minute. Returns false if `now_millis` is 0, because the time is then unknown
-    /// ([`Env::now_millis`]).
+    /// Tests whether the value is a window filter with a clock more than a minute ahead of `now_millis`, in
+    /// milliseconds since 1970. A window with a clock ahead loses the items that are added before the time of its
+    /// clock. The synchronized clocks of two machines differ by less than a minute. Returns false if `now_millis` is 0,
+    /// which means that the time is unknown ([`Env::now_millis`]).
     ///
     /// [`Env::now_millis`]: crate::Env
     #[must_use]
@@ -112,8 +111,8 @@ impl Value {
         window.began_millis().is_some_and(|began| is_ahead(began, now_millis))
     }
 
-    /// Returns the start time of the current slice of a window by time, in milliseconds since 1970.
-    /// Returns `None` for any other value.
+    /// Returns the start time of the current slice of a window by time, in milliseconds since 1970. Returns `None` if
+    /// the value is not a window by time.
     #[must_use]
     pub fn window_began_millis(&self) -> Option<u64> {
         match self {
@@ -125,8 +124,8 @@ impl Value {
         }
     }
 
-    /// Returns the start time of the slice that got the last insert into a window by time, in
-    /// milliseconds since 1970. Returns `None` for any other value.
+    /// Returns the start time of the slice that got the last insert into a window by time, in milliseconds since 1970.
+    /// Returns `None` if the value is not a window by time.
     #[must_use]
     pub fn window_stored_millis(&self) -> Option<u64> {
         match self {
@@ -165,9 +164,8 @@ impl Value {
         }
     }
 
-    /// Returns an upper bound of the length of a reply with the contents of the value, in bytes.
-    /// The length of a sparse string may far exceed its memory. A file is slightly longer than the
-    /// filter in the file.
+    /// Returns an upper bound of the length of a reply with the contents of the value, in bytes. The length of a sparse
+    /// string may be far larger than the memory of the string. A file is slightly longer than the filter in the file.
     #[must_use]
     pub fn longest_reply_bytes(&self) -> u64 {
         match self {
@@ -176,9 +174,9 @@ impl Value {
         }
     }
 
-    /// Limits the size of one growth step of a filter that grows by whole layers, such as the
-    /// filters of RedisBloom. The filter rejects an insert that needs a larger step. Other filters
-    /// grow by pages and ignore the limit.
+    /// Limits the size of one growth step of a filter that grows by whole layers, such as the filters of RedisBloom.
+    /// The filter rejects an insert that needs a growth step above `max_bytes`. Filters that grow by pages ignore the
+    /// limit.
     pub fn limit_growth(&mut self, max_bytes: u64) {
         match self {
             Value::RedisBloom(filter) => filter.limit_growth(max_bytes),

@@ -12,9 +12,9 @@ use crate::api::{api, has_api};
 
 /// Allocates with the functions of the server.
 ///
-/// The server aligns memory to 16 bytes. jemalloc aligns an allocation to 64 bytes if its size is a
-/// multiple of 64 bytes. For any other alignment, this allocator requests a longer allocation. The
-/// word before the aligned address then holds the start of the allocation.
+/// The server aligns memory to 16 bytes. jemalloc aligns an allocation to 64 bytes if its size is a multiple of 64
+/// bytes. For an alignment that the server does not guarantee, this allocator requests a longer allocation, and stores
+/// the start of the allocation in the word before the aligned address.
 pub struct ServerAllocator;
 
 /// The alignment of the server's memory, in bytes.
@@ -43,10 +43,9 @@ unsafe impl GlobalAlloc for ServerAllocator {
         }
         let bytes = whole_bytes(layout);
         if bytes > LARGE_BYTES {
-            // If there is no memory, `Calloc` ends the server. `TryAlloc` returns memory that is
-            // not zeroed. So this function first tests with `mmap` whether there is enough memory.
-            // SAFETY: the code creates a new mapping and removes the mapping. Neither call affects
-            // other memory.
+            // If there is no memory, `Calloc` ends the server. `TryAlloc` returns memory that is not zeroed. Before the
+            // call of `Calloc`, this function therefore tests with `mmap` whether there is enough memory. SAFETY: the
+            // code creates a new mapping and removes the mapping, and affects no other memory.
             unsafe {
                 let (access, flags) = (PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS);
                 let probe = libc::mmap(null_mut(), bytes, access, flags, -1, 0);
@@ -93,12 +92,12 @@ fn is_in_server() -> bool {
     unsafe { has_api!(RedisModule_Free) }
 }
 
-/// Above this size in bytes, the allocator tests for enough memory before `Calloc`, and calls
-/// `TryAlloc` instead of `Realloc`. Without enough memory, `Calloc` and `Realloc` end the server.
+/// The size in bytes above which the allocator tests for enough memory before `Calloc`, and calls `TryAlloc` instead of
+/// `Realloc`. Without enough memory, `Calloc` and `Realloc` end the server.
 const LARGE_BYTES: usize = 1 << 20;
 
-/// Whether the server allocates with jemalloc. [`register`] sets this flag once, before the first
-/// filter exists. So an allocation and its release use the same value of the flag.
+/// True if the server allocates with jemalloc. [`register`] sets this flag once, before the first filter exists, so
+/// that an allocation and its release use the same value of the flag.
 static IS_JEMALLOC: AtomicBool = AtomicBool::new(false);
 
 /// The alignment of a jemalloc allocation whose size is a multiple of this constant, in bytes.
@@ -145,7 +144,7 @@ unsafe fn aligned(start: *mut c_void, layout: Layout) -> *mut u8 {
     }
 }
 
-/// Returns the start of the allocation with this aligned address.
+/// Returns the start of the allocation with the given aligned address.
 ///
 /// # Safety
 ///

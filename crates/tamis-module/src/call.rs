@@ -125,7 +125,7 @@ impl Call<'_> {
         self.write(OpenKey::write(self.ctx, self.strings[1]), handle)
     }
 
-    /// Runs a command that may change this key.
+    /// Runs a command that may change its key.
     fn write(
         &self,
         mut key: OpenKey,
@@ -170,8 +170,8 @@ impl Call<'_> {
         }
     }
 
-    /// Creates a filter with the layout of the filter under another key. Both keys may be the same,
-    /// so this function closes the other key before opening the new key.
+    /// Creates a filter with the layout of the filter under another key. The two keys may be the same key, so this
+    /// function closes the other key before opening the new key.
     fn reserve_like(&self, other: *mut ServerString) -> KeyReply {
         let other = OpenKey::read(self.ctx, other);
         let made = self.with_env(|env| made_like(other.value(), env));
@@ -206,10 +206,9 @@ impl Call<'_> {
 
     /// Calls a handler with the settings, the client's protocol and the time.
     ///
-    /// A server has already accepted each command from a primary or from the append-only file. So
-    /// this function applies no limits to the command, and the command does not advance the clock
-    /// of a window. If the command creates a filter, RedisBloom wrote the command, so the filter
-    /// gets RedisBloom's layout.
+    /// A server has already accepted each command from a primary or from the append-only file. This function therefore
+    /// applies no limits to an accepted command, and an accepted command does not advance the clock of a window. If an
+    /// accepted command creates a filter, RedisBloom wrote the command, so the filter gets RedisBloom's layout.
     fn with_env<R>(&self, handle: impl FnOnce(&Env<'_>) -> R) -> R {
         let flags = self.flags();
         if flags & (raw::REDISMODULE_CTX_FLAGS_REPLICATED | raw::REDISMODULE_CTX_FLAGS_LOADING) > 0
@@ -220,8 +219,8 @@ impl Call<'_> {
         handle(&Env::new(&config::settings(), protocol(flags), now_millis()))
     }
 
-    /// Returns the server's flags for the server and the client. This call takes longer than a
-    /// lookup in a filter.
+    /// Returns the flags that describe the server and the client. A call of this method takes longer than a lookup in a
+    /// filter.
     pub fn flags(&self) -> u32 {
         // SAFETY: the context and the strings are valid by the invariant.
         unsafe { api!(RedisModule_GetContextFlags(self.ctx)) as u32 }
@@ -231,15 +230,15 @@ impl Call<'_> {
     /// otherwise RESP2.
     pub fn protocol_of(&self, reply: &Reply) -> Protocol {
         match reply {
-            // The server encodes replies of these types for the protocol of the client.
+            // The server encodes booleans and integers for the protocol of the client.
             Reply::Bool(_) | Reply::Bools { .. } | Reply::Integer(_) => Protocol::Resp2,
             _ => protocol(self.flags()),
         }
     }
 }
 
-/// Returns how many bytes one growth step of a filter may allocate. `held_bytes` is the size of the
-/// filter now. A command that another server has accepted has no time, and therefore no limit.
+/// Returns how many bytes one growth step of a filter may allocate. `held_bytes` is the current size of the filter. A
+/// command that another server has accepted has no limit. The time 0 marks an accepted command.
 fn growth_bytes(env: &Env<'_>, held_bytes: u64) -> u64 {
     match env.now_millis {
         0 => u64::MAX,

@@ -116,9 +116,9 @@ unsafe fn register_one(
 
 /// Returns the name of a flag for the registration of a command.
 ///
-/// RedisBloom flags `CF.COMPACT` as read-only, although `CF.COMPACT` may change a key. The server
-/// would then run `CF.COMPACT` for users without permission to write, on replicas, and while writes
-/// are paused. A change while writes are paused ends the server.
+/// RedisBloom flags `CF.COMPACT` as read-only, although `CF.COMPACT` may change a key. With the read-only flag, the
+/// server would run `CF.COMPACT` for users without permission to write, on replicas, and while writes are paused. A
+/// change while writes are paused ends the server.
 fn flag_name(command: &Command, flag: Flag) -> Option<&'static str> {
     match flag {
         Flag::ReadOnly if command.may_change() => Some("write"),

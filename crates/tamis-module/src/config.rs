@@ -35,9 +35,9 @@ pub fn settings() -> CurrentSettings {
 /// Registers the parameters. Sets the parameters from the arguments of `loadmodule`, and then from
 /// the configuration file.
 ///
-/// `CONFIG REWRITE` keeps the arguments of `loadmodule`, and writes each parameter that differs
-/// from its default. So this function registers the arguments as defaults, and the configuration
-/// file takes precedence.
+/// `CONFIG REWRITE` keeps the arguments of `loadmodule`, and writes each parameter that differs from its default. This
+/// function therefore registers the arguments of `loadmodule` as defaults, and the configuration file takes precedence
+/// over the arguments.
 ///
 /// # Safety
 ///
@@ -179,7 +179,7 @@ unsafe fn has_names_without_prefix() -> bool {
     unsafe { !is_valkey() && api!(RedisModule_GetServerVersion()) >= 0x0008_0000 }
 }
 
-/// The text that the server last read for each setting. The module owns these texts.
+/// The text that the server last read for each setting. The module owns the texts.
 static SHOWN: Mutex<[Shown; Settings::ALL.len()]> =
     Mutex::new([const { Shown(null_mut()) }; Settings::ALL.len()]);
 

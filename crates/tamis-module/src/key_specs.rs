@@ -14,8 +14,8 @@ pub fn has_optional_key(command: &Command) -> bool {
     matches!(command.keys.option, KeyOption::SourceAfter(_))
 }
 
-/// Reports the key positions if the server calls the command only to get the key positions. Returns
-/// true in this case, and false if the command must run.
+/// Reports the key positions if the server calls the command only to get the key positions. Returns true after the
+/// report, and false if the command must run.
 ///
 /// # Safety
 ///

@@ -9,14 +9,12 @@
 //! max_memory.rs: `maxmemory`
 //! ```
 //!
-//! The module only adapts the server's interface. The other crates implement the commands, the
-//! filters and the formats. A key of the module holds an `Option<Value>`. Between two commands,
-//! this option is always `Some`.
+//! The module only adapts the server's interface. The other crates implement the commands, the filters and the formats.
+//! A key of the module holds an `Option<Value>`, which is always `Some` between two commands.
 //!
-//! The module uses `unsafe` to call the C functions of the server and to read the pointers that the
-//! server passes to callbacks. Each callback runs on the main thread or in a forked child. The
-//! exception is [`free`](types): the server may call this function on another thread, after no key
-//! holds the value.
+//! The module uses `unsafe` to call the C functions of the server and to read the pointers that the server passes to
+//! callbacks. Each callback except [`free`](types) runs on the main thread or in a forked child. The server may call
+//! `free` on another thread, after no key holds the value.
 
 mod allocator;
 mod api;

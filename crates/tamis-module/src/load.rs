@@ -52,7 +52,7 @@ pub unsafe extern "C" fn RedisModule_OnLoad(
 ///
 /// # Safety
 ///
-/// Same conditions as [`RedisModule_OnLoad`].
+/// The conditions are the same as for [`RedisModule_OnLoad`].
 unsafe fn load(ctx: *mut Ctx, argv: *mut *mut ServerString, argc: c_int) -> Result<(), String> {
     // SAFETY: each function gets the context of this call. The names end with a zero.
     unsafe {
@@ -83,8 +83,7 @@ const REDISBLOOM: &str = "RedisBloom is loaded and has the same commands. Tamis 
 const OPTIONS: c_int = (raw::REDISMODULE_OPTIONS_HANDLE_IO_ERRORS
     | raw::REDISMODULE_OPTION_NO_IMPLICIT_SIGNAL_MODIFIED) as c_int;
 
-/// The module supports `CLUSTER MIGRATESLOTS`, which sends values as commands and then replicates
-/// changes of these values. A long command waits while writes are paused, and stops when another
-/// node owns the slot of the key. The module sets this option only on Valkey, because Redis may use
-/// the same bit for another option.
+/// The module supports `CLUSTER MIGRATESLOTS`, which sends values as commands and then replicates changes of these
+/// values. A long command waits while writes are paused, and stops when another node owns the slot of the key. The
+/// module sets `VALKEY_OPTIONS` only on Valkey, because Redis may use the same bit for another option.
 const VALKEY_OPTIONS: c_int = raw::VALKEYMODULE_OPTIONS_HANDLE_ATOMIC_SLOT_MIGRATION as c_int;

@@ -6,9 +6,9 @@
 //!             each part is a command of its own: its change is sent to replicas
 //! ```
 //!
-//! The module blocks the client during a long command, and the server keeps the arguments of a
-//! blocked client. In a transaction, in a script, and for a command from the primary, the module
-//! cannot block the client. So the whole command runs in one turn.
+//! The module blocks the client during a long command, and the server keeps the arguments of a blocked client. In a
+//! transaction, in a script, and for a command from the primary, the module cannot block the client, so the whole
+//! command runs in one turn.
 
 use std::ffi::{c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -26,7 +26,7 @@ use crate::call::{Call, protocol};
 use crate::replicate::Sent;
 use crate::reply;
 
-/// The maximum number of items that a command runs in one turn. A command with more items is a long
+/// The maximum number of items that a command runs in one turn. A command with more than `MAX_ITEMS` items is a long
 /// command.
 const MAX_ITEMS: usize = 4096;
 
@@ -56,7 +56,7 @@ struct Long {
     next: usize,
     /// The number of values in the reply so far.
     values: usize,
-    /// Whether the client has disconnected, or the server has unblocked the client.
+    /// True if the client has disconnected, or if the server has unblocked the client.
     is_gone: bool,
 }
 
@@ -82,8 +82,8 @@ pub unsafe fn begin(
         if strings.len() - first <= MAX_ITEMS || flags & AT_ONCE > 0 {
             return false;
         }
-        // While this node imports a slot, a client sends ASKING before a command. The timer cannot
-        // send ASKING. So this code tests whether the timer may access the key.
+        // While this node imports a slot, a client sends ASKING before a command. The timer cannot send ASKING, so this
+        // code tests whether the timer may access the key.
         if flags & raw::REDISMODULE_CTX_FLAGS_CLUSTER > 0 {
             let timer = api!(RedisModule_GetDetachedThreadSafeContext(ctx));
             api!(RedisModule_SelectDb(timer, api!(RedisModule_GetSelectedDb(ctx))));
@@ -104,8 +104,8 @@ pub unsafe fn begin(
             values: 0,
             is_gone: false,
         });
-        // If the command fails as a whole, the reply is one error and not an array. So the first
-        // part runs before the reply array begins.
+        // The first part runs before the reply array begins, because a command that fails as a whole replies with one
+        // error and not with an array.
         let KeyReply { reply, stops } = long.part(ctx);
         if matches!(reply, Reply::Error(_)) {
             reply::send(ctx, &reply, long.protocol);
@@ -137,7 +137,7 @@ const POSTPONED_LEN: i64 = raw::REDISMODULE_POSTPONED_LEN as i64;
 /// The time between two tests for paused writes, in milliseconds.
 const PAUSE_MILLIS: i64 = 5;
 
-/// Continues the command after `millis` milliseconds. Zero means the next turn of the event loop.
+/// Continues the command after `millis` milliseconds. Zero milliseconds mean the next turn of the event loop.
 ///
 /// # Safety
 ///
@@ -187,7 +187,7 @@ impl Long {
     ///
     /// # Safety
     ///
-    /// Same conditions as [`part`](Self::part).
+    /// The conditions are the same as for [`part`](Self::part).
     unsafe fn parts(&mut self, ctx: *mut Ctx) -> i64 {
         if !self.is_done() && self.is_paused() {
             return PAUSE_MILLIS;
@@ -237,9 +237,8 @@ impl Long {
         Call { ctx, command: self.command, strings, argv: &argv, sent: Sent::Argv(&argv) }.run()
     }
 
-    /// Tests whether the command must not change a key now, because a client has paused writes or a
-    /// failover to a replica is in progress. If a module sends a change during this time, the
-    /// server exits.
+    /// Tests whether the command must not change a key now, because a client has paused writes or a failover to a
+    /// replica is in progress. If a module sends a change while writes are paused, the server exits.
     fn is_paused(&self) -> bool {
         // SAFETY: this function of the server has no preconditions.
         self.command.may_change() && unsafe { api!(RedisModule_AvoidReplicaTraffic()) } != 0
@@ -250,7 +249,7 @@ impl Long {
     ///
     /// # Safety
     ///
-    /// Same conditions as [`part`](Self::part).
+    /// The conditions are the same as for [`part`](Self::part).
     unsafe fn refusal(&self, ctx: *mut Ctx) -> Option<Reply> {
         // SAFETY: the context and the strings are valid.
         unsafe {
@@ -293,7 +292,7 @@ impl Long {
 
     /// # Safety
     ///
-    /// Same conditions as [`push`](Self::push).
+    /// The conditions are the same as for [`push`](Self::push).
     unsafe fn push_one(&mut self, value: &Reply) {
         // SAFETY: the context of the reply belongs to the blocked client.
         unsafe { reply::send(self.reply_ctx, value, self.protocol) };

@@ -11,7 +11,7 @@ use crate::api::{Ctx, api, reply_text};
 /// and writes `MAX_BYTES` and `EVICTS`.
 static MAX_BYTES: AtomicU64 = AtomicU64::new(0);
 
-/// Whether `maxmemory-policy` makes the server evict keys.
+/// True if `maxmemory-policy` makes the server evict keys.
 static EVICTS: AtomicBool = AtomicBool::new(false);
 
 /// Reads `maxmemory` and `maxmemory-policy`, now and after each change of the server's
@@ -50,7 +50,7 @@ unsafe fn read(ctx: *mut Ctx) {
 ///
 /// # Safety
 ///
-/// Same conditions as [`read`].
+/// The conditions are the same as for [`read`].
 unsafe fn parameter(ctx: *mut Ctx, name: &CStr) -> String {
     // SAFETY: the format names two texts. The reply is null if the server has renamed the command.
     unsafe {
@@ -66,9 +66,9 @@ unsafe fn parameter(ctx: *mut Ctx, name: &CStr) -> String {
     }
 }
 
-/// Returns how many bytes one growth step of a filter may allocate. `held_bytes` is the size of the
-/// filter now. The limit is the unused part of `maxmemory`. If the server evicts keys, the growth
-/// may also use the memory of all other keys.
+/// Returns how many bytes one growth step of a filter may allocate. `held_bytes` is the current size of the filter. The
+/// limit is the unused part of `maxmemory`. If the server evicts keys, the growth may also use the memory of all other
+/// keys.
 pub fn growth_bytes(held_bytes: u64) -> u64 {
     match MAX_BYTES.load(Ordering::Relaxed) {
         0 => u64::MAX,
@@ -87,8 +87,8 @@ pub fn is_above(new_bytes: u64) -> bool {
     }
 }
 
-/// Returns how many bytes all keys together may use. The rest of `maxmemory` is for clients and the
-/// server. Without this reserve, the server would evict all other keys, and then the filter.
+/// Returns how many bytes all keys together may use. The remaining part of `maxmemory` is for clients and the server.
+/// Without a reserve for clients and the server, the server would evict all other keys, and then the filter.
 fn evictable_bytes(max: u64) -> u64 {
     max - (max / 8).min(64 << 20)
 }

@@ -1,8 +1,8 @@
 //! Sends changes to replicas and to the append-only file.
 //!
-//! A replica runs the same commands on the same values and must store the same bytes. But the
-//! replica may have other settings, another hash key and another clock. So the primary also sends
-//! the values that a command takes from its own settings, hash key and clock:
+//! A replica runs the same commands on the same values as the primary, and must store the same bytes as the primary.
+//! The replica may have other settings, another hash key and another clock than the primary. The primary therefore also
+//! sends the values that a command takes from the settings, the hash key and the clock of the primary:
 //!
 //! | taken from | sent before the command |
 //! | --- | --- |
@@ -26,7 +26,7 @@ pub struct Replicated<'c> {
     /// 1970.
     pub advanced_millis: Option<u64>,
     pub change: &'c Change,
-    /// Whether the command deleted the key. A deletion may depend on the clock of this server.
+    /// True if the command deleted the key. A deletion may depend on the clock of this server.
     pub is_deleted: bool,
 }
 

@@ -10,7 +10,7 @@ use crate::api::{Ctx, api, c_text};
 ///
 /// # Safety
 ///
-/// `ctx` is the context of a command or of a blocked client. The client still expects this reply.
+/// `ctx` is the context of a command or of a blocked client. The client still waits for the reply.
 pub unsafe fn send(ctx: *mut Ctx, reply: &Reply, protocol: Protocol) {
     // SAFETY: each text ends with a zero, and the code passes the length with the bytes. The server
     // copies texts and bytes.
@@ -79,7 +79,7 @@ pub unsafe fn send(ctx: *mut Ctx, reply: &Reply, protocol: Protocol) {
 
 /// # Safety
 ///
-/// Same conditions as [`send`].
+/// The conditions are the same as for [`send`].
 pub unsafe fn send_bool(ctx: *mut Ctx, answer: bool) {
     // SAFETY: the caller passes a valid context.
     unsafe { api!(RedisModule_ReplyWithBool(ctx, answer.into())) };
@@ -87,7 +87,7 @@ pub unsafe fn send_bool(ctx: *mut Ctx, answer: bool) {
 
 /// # Safety
 ///
-/// Same conditions as [`send`]. The caller then sends `len` replies.
+/// The conditions are the same as for [`send`]. After this call, the caller sends `len` replies.
 pub unsafe fn send_array(ctx: *mut Ctx, len: usize) {
     // SAFETY: the caller passes a valid context.
     unsafe { api!(RedisModule_ReplyWithArray(ctx, len as c_long)) };
@@ -95,7 +95,7 @@ pub unsafe fn send_array(ctx: *mut Ctx, len: usize) {
 
 /// # Safety
 ///
-/// Same conditions as [`send`].
+/// The conditions are the same as for [`send`].
 unsafe fn send_bytes(ctx: *mut Ctx, bytes: &[u8]) {
     // SAFETY: the caller passes a valid context. The code passes the length with the bytes.
     unsafe { api!(RedisModule_ReplyWithStringBuffer(ctx, bytes.as_ptr().cast(), bytes.len())) };

@@ -14,7 +14,7 @@ use crate::api::api;
 use crate::value_type::value_of;
 use crate::write_value::write_value;
 
-/// The maximum length of a chunk, in bytes. RedisBloom uses the same maximum.
+/// The maximum length of a chunk, in bytes, which is the same as in RedisBloom.
 const CHUNK_BYTES: usize = 16 << 20;
 
 pub unsafe extern "C" fn rewrite(

@@ -247,8 +247,8 @@ unsafe extern "C" fn defrag(
 unsafe fn move_box<T>(ctx: *mut RedisModuleDefragCtx, moved: &mut Box<T>) {
     const { assert!(align_of::<T>() <= 16) };
     let old: *mut T = &raw mut **moved;
-    // SAFETY: the box owns the allocation. If the server moved the allocation, the old box must not
-    // free the memory. So this code overwrites the old box without a drop.
+    // SAFETY: the box owns the allocation. If the server moved the allocation, the old box must not free the memory, so
+    // this code overwrites the old box without a drop.
     unsafe {
         let new = api!(RedisModule_DefragAlloc(ctx, old.cast()));
         if !new.is_null() {

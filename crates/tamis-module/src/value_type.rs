@@ -76,8 +76,8 @@ impl ValueType {
 /// command runs.
 static POINTERS: [AtomicPtr<RedisModuleType>; 3] = [const { AtomicPtr::new(null_mut()) }; 3];
 
-/// How many values of each type exist. The ordering is relaxed, because no other memory depends on
-/// these counters.
+/// The number of existing values of each type. The ordering is relaxed, because no other memory depends on these
+/// counters.
 static COUNTS: [AtomicU64; 3] = [const { AtomicU64::new(0) }; 3];
 
 /// The content of a key. Between two commands, the content is `Some`.

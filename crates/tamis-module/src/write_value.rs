@@ -1,8 +1,8 @@
 //! Handles a panic while the module writes a value.
 //!
-//! A callback that writes a value cannot report an error. An incomplete value makes the whole file
-//! unreadable, and this file would replace the last complete file. So the module ends the process
-//! that writes the file:
+//! A callback that writes a value cannot report an error. An incomplete value makes the whole file unreadable, and the
+//! unreadable file would replace the last complete file. To prevent this loss, the module ends the process that writes
+//! the file:
 //!
 //! | command | what ends | what remains |
 //! | --- | --- | --- |
@@ -18,8 +18,7 @@ use valkey_module::raw::{self, RedisModuleEvent, RedisModuleIO};
 
 use crate::api::{Ctx, Level, api, log};
 
-/// Whether the main process of the server is writing an RDB file. Only the main thread reads and
-/// writes this flag.
+/// True while the main process of the server is writing an RDB file. Only the main thread reads and writes this flag.
 static IS_SAVING: AtomicBool = AtomicBool::new(false);
 
 /// Subscribes to the persistence events of the server.
@@ -53,8 +52,8 @@ pub unsafe fn write_value(io: *mut RedisModuleIO, write: impl FnOnce()) {
         log(ctx, Level::Warning, "tamis: a value could not be written; please report this");
         let flags = api!(RedisModule_GetContextFlags(ctx)) as u32;
         if flags & raw::REDISMODULE_CTX_FLAGS_IS_CHILD > 0 || IS_SAVING.load(Ordering::Relaxed) {
-            // SIGKILL ends the process. If the process is a child, the server then removes the
-            // child's incomplete file.
+            // SIGKILL ends the process. If the killed process is a child, the server removes the child's incomplete
+            // file.
             libc::raise(libc::SIGKILL);
         }
     }

@@ -10,10 +10,9 @@ impl Reply {
     /// Decodes the first reply of `input`, in RESP2 or RESP3. Returns the reply and the length of
     /// the encoded reply in bytes.
     ///
-    /// Returns `None` if the reply is incomplete. The caller must then append more bytes to the
-    /// same input and call this method again. The input bounds the memory: this method does not
-    /// allocate for a length or count until the bytes have arrived. This method skips attributes
-    /// and replaces invalid UTF-8 in texts.
+    /// Returns `None` if the reply is incomplete. After `None`, the caller must append more bytes to the same input and
+    /// call this method again. The input bounds the memory: this method does not allocate for a length or count until
+    /// the bytes have arrived. This method skips attributes and replaces invalid UTF-8 in texts.
     ///
     /// ```
     /// use tamis_resp::Reply;
@@ -173,7 +172,8 @@ fn text(bytes: &[u8]) -> Cow<'static, str> {
     Cow::Owned(String::from_utf8_lossy(bytes).into_owned())
 }
 
-/// The maximum nesting depth. No server reply is deeper, and the recursion fits in any stack.
+/// The maximum nesting depth. No server sends a reply that is nested deeper than `MAX_DEPTH`, and the recursion fits in
+/// any stack.
 const MAX_DEPTH: usize = 32;
 
 /// The length of the shortest reply, in bytes: `_` and a line end.

@@ -81,7 +81,7 @@ pub(crate) fn parse(text: &[u8]) -> Option<f64> {
     std::str::from_utf8(text).ok()?.parse().ok()
 }
 
-/// Half of 2⁶³. [`push`] writes integers up to this value with all digits.
+/// Half of 2⁶³. [`push`] writes integers up to `MAX_WHOLE` with all digits.
 const MAX_WHOLE: f64 = (1_u64 << 62) as f64;
 
 /// The buffer size for 17 digits, a point, `e-` and 3 digits, with some spare bytes.

@@ -4,8 +4,7 @@ use std::fmt;
 
 use crate::reply::Reply;
 
-/// The reason why bytes are not a valid request or reply. After this error, the caller must close
-/// the connection.
+/// The reason why bytes are not a valid request or reply. After a protocol error, the caller must close the connection.
 ///
 /// The text of a request error equals the text of Redis, because clients show the text and users
 /// search for the text.
@@ -47,7 +46,7 @@ pub enum ProtocolError {
         /// The first byte of the reply.
         found: u8,
     },
-    /// The bytes after the type byte of a reply are invalid for this type.
+    /// The bytes after the type byte of a reply are invalid for the type of the reply.
     ReplyValue {
         /// The type byte of the reply.
         of: u8,

@@ -1,12 +1,11 @@
 //! Parses inline commands. An inline command is a line of words that a user types into a terminal.
 //!
-//! Spaces, tabs and carriage returns separate words. A word may contain quoted parts. Inside double
-//! quotes, `\n`, `\r`, `\t`, `\b`, `\a` and `\xff` are escape sequences, and for any other escaped
-//! character, the parser removes only the backslash. Inside single quotes, only `\'` is an escape
-//! sequence. White space must follow a closing quote. Vertical tabs and form feeds are white space
-//! before a word and after a closing quote. Inside a word, vertical tabs and form feeds are part of
-//! the word. Redis follows the same rules, with one exception. Redis stops at a zero byte, but this
-//! parser accepts a zero byte in a word.
+//! Spaces, tabs and carriage returns separate words. A word may contain quoted parts. Inside double quotes, `\n`, `\r`,
+//! `\t`, `\b`, `\a` and `\xff` are escape sequences, and for any other escaped character, the parser removes only the
+//! backslash. Inside single quotes, only `\'` is an escape sequence. White space must follow a closing quote. Vertical
+//! tabs and form feeds are white space before a word and after a closing quote. Inside a word, vertical tabs and form
+//! feeds are part of the word. Redis follows the same rules as this parser, with one exception: Redis stops at a zero
+//! byte, but this parser accepts a zero byte in a word.
 
 use crate::request::WordSpan;
 

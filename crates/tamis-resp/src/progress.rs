@@ -7,9 +7,9 @@
 //!                        ^ at: no end of the line in the 2 bytes `searched`
 //! ```
 //!
-//! Nearly every line is complete and contains only a few digits. [`short_number`] reads these
-//! lines. [`Progress::line`] reads all other lines, implements all rules, and stores the position
-//! where decoding continues.
+//! Nearly every line is complete and contains only a few digits. [`short_number`] reads a complete line with few
+//! digits. [`Progress::line`] reads every line that `short_number` does not read, implements all rules, and stores the
+//! position where decoding continues.
 
 use crate::error::ProtocolError;
 use crate::request::{Limits, Request, WordSpan};
@@ -21,15 +21,14 @@ type Read<T> = Result<Option<T>, ProtocolError>;
 /// The decoding state of an incomplete request.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Progress {
-    /// The number of decoded bytes. The next line or word starts at this position.
+    /// The number of decoded bytes. The next line or word starts at the position `at`.
     at: usize,
     /// The number of bytes after `at` that the decoder has searched without finding the end of the
     /// line.
     searched: usize,
-    /// The number of missing words. Valid after the decoder has read the first line.
+    /// The number of missing words. The number is valid after the decoder has read the first line.
     missing: usize,
-    /// The length in bytes of the word that starts at `at`. `None` until the decoder has read the
-    /// line with this length.
+    /// The length in bytes of the word that starts at `at`. `None` until the decoder has read the line with the length.
     word_bytes: Option<usize>,
 }
 
@@ -160,8 +159,8 @@ impl Progress {
     /// Returns the position of the line end. The search skips bytes that an earlier call has
     /// searched.
     fn find(&mut self, end: u8, rest: &[u8], long: ProtocolError) -> Read<usize> {
-        // The search covers one byte more than the maximum line length. So the result for a too
-        // long line does not depend on the sizes of the pieces.
+        // The search covers one byte more than the maximum line length, so that the result for a too long line does not
+        // depend on the sizes of the pieces.
         let line = &rest[..rest.len().min(MAX_LINE + 1)];
         let unseen = line.get(self.searched..).unwrap_or_default();
         match unseen.iter().position(|&byte| byte == end) {

@@ -14,10 +14,10 @@ use std::borrow::Cow;
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Protocol {
-    /// The version at the start of a connection. RESP2 has types for texts, numbers and arrays.
+    /// The protocol version at the start of a connection. RESP2 has types for texts, numbers and arrays.
     #[default]
     Resp2,
-    /// The newer version. RESP3 has a type for each variant of [`Reply`].
+    /// The newer protocol version. RESP3 has a type for each variant of [`Reply`].
     Resp3,
 }
 
@@ -40,7 +40,7 @@ pub enum Reply {
     Error(Cow<'static, str>),
     /// An integer.
     Integer(i64),
-    /// Bytes.
+    /// A string of bytes.
     Bulk(Vec<u8>),
     /// The absence of a value.
     Null,
@@ -56,19 +56,19 @@ pub enum Reply {
     Verbatim {
         /// The format of the text: `*b"txt"` for plain text, `*b"mkd"` for Markdown.
         format: [u8; 3],
-        /// The text.
+        /// The bytes of the text.
         text: Vec<u8>,
     },
     /// An ordered list of values.
     Array(Vec<Reply>),
-    /// Pairs of key and value. In RESP2, an array of key, value, key, value and so on.
+    /// Pairs of key and value. In RESP2, a map is encoded as an array of key, value, key, value and so on.
     Map(Vec<(Reply, Reply)>),
-    /// Values without order. In RESP2, an array.
+    /// Values without order. In RESP2, a set is encoded as an array.
     Set(Vec<Reply>),
-    /// A message that is not the reply to a command. In RESP2, an array.
+    /// A message that is not the reply to a command. In RESP2, a push message is encoded as an array.
     Push(Vec<Reply>),
-    /// An array of [`Bool`](Self::Bool) answers, stored as a bit mask. A client decodes this
-    /// variant as an array of booleans.
+    /// An array of [`Bool`](Self::Bool) answers, stored as a bit mask. A client decodes `Bools` as an array of
+    /// booleans.
     Bools {
         /// The lowest bit of the first word is the first answer. The encoder treats missing words
         /// as zeros.

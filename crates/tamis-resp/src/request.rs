@@ -25,7 +25,7 @@ impl WordSpan {
     ///
     /// # Panics
     ///
-    /// If the span exceeds `input`. The caller must pass the same input that the decoder read.
+    /// Panics if the span exceeds `input`. The caller must pass the same input that the decoder read.
     #[inline]
     pub fn of(self, input: &[u8]) -> &[u8] {
         &input[self.start..self.end]
@@ -34,8 +34,8 @@ impl WordSpan {
 
 /// The limits for one command of a client. The default values apply to an authenticated client.
 ///
-/// These limits do not include the total size of a command. The owner of the input buffer must
-/// limit the total size.
+/// The limits of this type do not include the total size of a command. The owner of the input buffer must limit the
+/// total size.
 ///
 /// ```
 /// use tamis_resp::{Limits, ProtocolError, RequestDecoder};
@@ -50,8 +50,8 @@ pub struct Limits {
     pub max_words: usize,
     /// The maximum length of a word in bytes; 512 MiB by default.
     pub max_word_bytes: usize,
-    /// Whether the client is authenticated. Before authentication, a command may have at most 10
-    /// words of at most 16,384 bytes.
+    /// True if the client is authenticated. Before authentication, a command may have at most 10 words of at most
+    /// 16,384 bytes.
     pub authenticated: bool,
 }
 
@@ -70,8 +70,8 @@ pub enum Request {
         /// The length of the command, in bytes.
         consumed: usize,
     },
-    /// An inline command with quotes. This variant owns the words, because the words in the input
-    /// still contain quotes and escape sequences.
+    /// An inline command with quotes. The variant `Quoted` owns the words, because the words in the input still contain
+    /// quotes and escape sequences.
     Quoted {
         /// The length of the line, in bytes.
         consumed: usize,

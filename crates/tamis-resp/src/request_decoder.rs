@@ -7,9 +7,9 @@ use crate::request::{Limits, Request, WordSpan};
 
 /// Decodes requests from bytes that arrive in pieces.
 ///
-/// When more bytes of an incomplete command arrive, the decoder continues at the end of the
-/// previous bytes. So a command of a million words may arrive in any number of pieces. The decoder
-/// stores a [`WordSpan`] for each word that has arrived.
+/// When more bytes of an incomplete command arrive, the decoder continues at the end of the previous bytes. A command
+/// of a million words may arrive in any number of pieces. The decoder stores a [`WordSpan`] for each word that has
+/// arrived.
 ///
 /// ```
 /// use tamis_resp::{Limits, Request, RequestDecoder};
@@ -80,10 +80,9 @@ impl RequestDecoder {
 
     /// Decodes the first request of `input`, and writes the positions of the words to `words`.
     ///
-    /// Returns `None` if the request is incomplete. The caller must then append more bytes to the
-    /// same input and call this method again. Like Redis, the decoder skips the two bytes after a
-    /// word without checking them. `words` keeps its capacity, so replace `words` after a command
-    /// of a million words.
+    /// Returns `None` if the request is incomplete. After `None`, the caller must append more bytes to the same input
+    /// and call this method again. Like Redis, the decoder skips the two bytes after a word without checking them.
+    /// `words` keeps its capacity, so replace `words` after a command of a million words.
     ///
     /// # Errors
     ///
@@ -139,8 +138,8 @@ impl RequestDecoder {
     /// Stores the words of an incomplete command, because the caller may pass a different vector to
     /// the next call.
     ///
-    /// The vector may have capacity for a million words, after an earlier command from any
-    /// connection. A connection must not keep this much memory for a few words.
+    /// The vector may have capacity for a million words, after an earlier command from any connection. A connection
+    /// must not keep the memory of a million words for a few words.
     fn keep(&mut self, words: &mut Vec<WordSpan>) {
         if words.len() <= FEW {
             self.found.append(words);
@@ -164,14 +163,12 @@ impl RequestDecoder {
     }
 }
 
-/// The maximum number of words that the decoder copies. For more words, the decoder moves the whole
-/// vector.
+/// The maximum number of words that the decoder copies. For more than `FEW` words, the decoder moves the whole vector.
 const FEW: usize = 64;
 
-/// A command with more than `MANY` words may have a million words. If the vector grew step by step,
-/// each step would copy all words. Instead, the decoder reserves memory for `VERY_MANY` words in
-/// one step. The allocator maps an area of this size separately, so only pages that the decoder
-/// writes use memory.
+/// A command with more than `MANY` words may have a million words. If the vector grew step by step, each step would
+/// copy all words. To avoid the copies, the decoder reserves memory for `VERY_MANY` words in one step. The allocator
+/// maps an area of `VERY_MANY` words separately, so only pages that the decoder writes use memory.
 const MANY: usize = 1 << 15;
 const VERY_MANY: usize = (33 << 20) / size_of::<WordSpan>();
 

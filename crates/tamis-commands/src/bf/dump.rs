@@ -81,8 +81,8 @@ pub(crate) fn load_chunk(value: &mut Option<Value>, argv: Argv<'_>, env: &Env<'_
     Ok(Outcome::changed(Reply::ok()))
 }
 
-/// Returns the chunk of `BF.SCANDUMP` at a position, and the position of the next chunk. Returns
-/// `None` past the end.
+/// Returns the chunk of `BF.SCANDUMP` at a position, and the position of the next chunk. Returns `None` past the end of
+/// the dump.
 fn chunk(value: &Value, position: i64) -> Option<(i64, Vec<u8>)> {
     if position == 0 {
         return Some((1, PartialLoad::header(value.image_bytes())));

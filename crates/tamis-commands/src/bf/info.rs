@@ -8,7 +8,7 @@ use crate::filter_info::utilization::items_of;
 use crate::text::{self, bf};
 use crate::value::Value;
 
-/// The fields: the name in the command and the name in the reply.
+/// The fields of `BF.INFO`: the name in the command and the name in the reply.
 const FIELDS: [(&str, &str); 5] = [
     ("CAPACITY", "Capacity"),
     ("SIZE", "Size"),

@@ -36,8 +36,8 @@ impl BloomOptions {
     /// no memory in advance.
     pub fn build(self, settings: &Settings, is_reserved: bool) -> Result<Value, Text> {
         let Self { rate, capacity, expansion, is_scaling } = self;
-        // Use the size of a classic filter. The size of other filters differs by less than the
-        // memory that the server itself needs.
+        // Estimate the memory by the size of a classic filter. The size of any other filter differs from the size of a
+        // classic filter by less than the memory that the server itself needs.
         let bytes = capacity as f64 * -rate.ln() / std::f64::consts::LN_2.powi(2) / 8.0;
         if bytes > settings.max_filter_bytes as f64 {
             return Err(text::NO_MEMORY_FOR_FILTER);
@@ -82,8 +82,8 @@ pub(super) fn parse_rate(word: &[u8], limits: ArgumentLimits) -> Result<Option<f
     Ok((rate > 0.0 && rate < 1.0).then(|| rate.min(limits.rate)))
 }
 
-/// Converts an expansion within the limits to 32 bits. RedisBloom 2 keeps the lower 32 bits. If the
-/// lower 32 bits are zero, the filter cannot grow in RedisBloom. In Tamis the filter can grow, so
+/// Converts an expansion within the limits to 32 bits. RedisBloom 2 keeps the lower 32 bits. If the lower 32 bits are
+/// zero, the filter cannot grow in RedisBloom. In Tamis, the filter can grow even if the lower 32 bits are zero, so
 /// that no item is lost.
 pub(super) fn stored_expansion(expansion: i64) -> u32 {
     (expansion as u32).max(u32::from(expansion != 0))

@@ -209,8 +209,8 @@ impl Field {
         }
     }
 
-    /// Converts a number to the range of the field by the overflow rule. Returns `None` if the rule
-    /// is `FAIL` and the number does not fit.
+    /// Converts a number to the range of the field by the overflow rule. Returns `None` if the rule is `FAIL` and the
+    /// number does not fit the field.
     fn fit(self, number: i128, overflow: Overflow) -> Option<i128> {
         let wrapped = self.wrap(number);
         if wrapped == number {

@@ -44,7 +44,7 @@ impl BitOp {
     ///
     /// # Errors
     ///
-    /// The error reply, if the operation is unknown or does not accept this number of keys.
+    /// The error reply, if the operation is unknown or does not accept the given number of keys.
     pub fn new(argv: Argv<'_>) -> Result<Self, Reply> {
         let operation = match argv[1] {
             word if is(word, "AND") => Operation::And,
@@ -82,8 +82,7 @@ impl BitOp {
         Ok(())
     }
 
-    /// Returns the maximum memory of the result after [`take`](Self::take) has processed this
-    /// value, in bytes.
+    /// Returns the maximum memory of the result after [`take`](Self::take) has processed the given value, in bytes.
     #[must_use]
     pub fn bytes_with(&self, value: Option<&Value>) -> u64 {
         let Some(Value::Bytes(next)) = value else { return 0 };

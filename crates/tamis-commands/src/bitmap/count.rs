@@ -14,7 +14,7 @@ use crate::value::{Value, bytes};
 /// Runs `BITCOUNT key [start end [BYTE | BIT]]`.
 pub(crate) fn count(value: Option<&Value>, argv: Argv<'_>, _: &Env<'_>) -> Reply {
     let count = || {
-        // As in Redis, the other arguments are not checked if the key does not exist.
+        // As in Redis, the arguments after the key are not checked if the key does not exist.
         let Some(bytes) = bytes(value)? else { return Ok(0) };
         Ok(range(argv, bytes.len())?.map_or(0, |range| count_ones(bytes, range)))
     };
@@ -29,7 +29,7 @@ fn range(argv: Argv<'_>, len: usize) -> Result<Option<Range<u64>>, Text> {
         [start, end, unit] => (integer(start)?, integer(end)?, Some(unit)),
         _ => return Err(text::SYNTAX),
     };
-    // As in Redis, check the order before the unit.
+    // As in Redis, check the order of the positions before the unit.
     if is_backwards(start, end) {
         return Ok(None);
     }

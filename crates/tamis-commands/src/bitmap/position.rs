@@ -19,7 +19,7 @@ pub(crate) fn position(value: Option<&Value>, argv: Argv<'_>, _: &Env<'_>) -> Re
             1 => true,
             _ => return Err(text::bitmap::SOUGHT_BIT),
         };
-        // As in Redis, the other arguments are not checked if the key does not exist.
+        // As in Redis, the arguments after the key are not checked if the key does not exist.
         let Some(bytes) = bytes(value)? else { return Ok(if bit { -1 } else { 0 }) };
         find(bytes, bit, &argv[3..])
     };
@@ -71,7 +71,7 @@ fn first(bytes: &SparseBytes, bit: bool, range: Range<u64>) -> Option<u64> {
 
 /// Finds the first 1 bit after each byte is XORed with `turn`.
 fn first_one(bytes: &[u8], turn: u8) -> Option<u64> {
-    // Test whole words first, because most words do not contain the bit.
+    // Test whole words before single bytes, because most words do not contain the bit.
     let (words, _) = bytes.as_chunks::<8>();
     let skipped = words.iter().take_while(|word| **word == [turn; 8]).count() * 8;
     let at = skipped + bytes[skipped..].iter().position(|byte| *byte != turn)?;

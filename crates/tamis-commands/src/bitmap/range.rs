@@ -31,8 +31,8 @@ impl Unit {
     }
 }
 
-/// Returns the positions from `start` to `end`, both included, below `len`. A negative position
-/// counts from the end. `None` if the range is empty.
+/// Returns the positions from `start` to `end`, both included, below `len`. A negative position counts from the end.
+/// Returns `None` if the range is empty.
 pub(crate) fn places(start: i64, end: i64, len: u64) -> Option<Range<u64>> {
     let from_start =
         |at: i64| if at < 0 { len.saturating_sub(at.unsigned_abs()) } else { at.unsigned_abs() };
@@ -40,8 +40,8 @@ pub(crate) fn places(start: i64, end: i64, len: u64) -> Option<Range<u64>> {
     (start < end).then_some(start..end)
 }
 
-/// Tests whether both positions are negative and in the wrong order. This case needs a separate
-/// test, because a position before the start of the string counts as 0.
+/// Tests whether both positions are negative and in the wrong order. Two negative positions in the wrong order need a
+/// separate test, because a position before the start of the string counts as 0.
 pub(crate) fn is_backwards(start: i64, end: i64) -> bool {
     start < 0 && end < 0 && start > end
 }

@@ -112,7 +112,7 @@ fn insert_items(
             let is_accepted = |reply| matches!(reply, &Reply::Bool(true) | &Reply::Integer(1));
             let accepted = answered.filter(|(_, reply)| is_accepted(*reply));
             let accepted: Vec<&[u8]> = accepted.map(|(item, _)| *item).collect();
-            // Log the command without `NX`, because each of these items was inserted.
+            // Log the command without `NX`, because each item in the log was inserted.
             let start: [&[u8]; 4] = [b"CF.INSERT", args.key, b"NOCREATE", b"ITEMS"];
             let change = Change::accepted(&start, &accepted);
             Outcome { change, ..Outcome::unchanged(Reply::Array(replies)) }

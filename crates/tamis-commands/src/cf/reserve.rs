@@ -51,7 +51,7 @@ fn parse(argv: Argv<'_>, settings: &Settings) -> Result<RedisCuckooOptions, Text
     let capacity = parse_integer(argv[2]).ok_or(cf::BAD_CAPACITY)?;
     let mut options = default_options(settings);
     let number = |name, bad: Text, range: std::ops::RangeInclusive<i64>, outside: Text| {
-        // Search only the words after the capacity. `BF.RESERVE` searches all arguments instead.
+        // Search only the words after the capacity. In contrast, `BF.RESERVE` searches all arguments.
         let Some(at) = position(&argv[3..], name) else { return Ok(None) };
         let number = argv.get(3 + at + 1).and_then(|word| parse_integer(word)).ok_or(bad)?;
         if range.contains(&number) { Ok(Some(number)) } else { Err(outside) }

@@ -8,8 +8,8 @@ use crate::command::permission::Permission;
 impl Command {
     /// Returns each key in `argv`, with the access of the command to the key.
     ///
-    /// An insert into a filter needs write access only, although the reply shows whether the item
-    /// was new. Redis treats `SADD` in the same way.
+    /// An insert into a filter needs write access only, although the reply shows whether the item was new. Redis also
+    /// requires only write access for `SADD`.
     ///
     /// # Examples
     ///
@@ -34,8 +34,8 @@ impl Command {
         of_row.chain(self.like_key(argv).map(|key| (key, Access::READ)))
     }
 
-    /// Returns the source key `other` of `TM.RESERVE key LIKE other`. The new filter gets the
-    /// parameters of the filter at this key.
+    /// Returns the source key `other` of `TM.RESERVE key LIKE other`. The new filter gets the parameters of the filter
+    /// at the source key.
     #[must_use]
     pub fn like_key<'w>(&self, argv: Argv<'w>) -> Option<&'w [u8]> {
         match (self.keys.option, argv) {

@@ -73,8 +73,7 @@ fn parse_hexadecimal(text: &str) -> Option<f64> {
             number = number << 4 | digit;
             places -= i32::from(is_fraction);
         } else {
-            // The number has more digits than a double can store. The extra digits affect only the
-            // rounding.
+            // If the number has more digits than a double can store, the extra digits affect only the rounding.
             number |= u64::from(digit > 0);
             places += i32::from(!is_fraction);
         }

@@ -3,14 +3,14 @@
 /// The number of words of a command, including the name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arity {
-    /// The command has exactly this number of words.
+    /// The command has exactly the given number of words.
     Exactly(usize),
-    /// The command has at least this number of words.
+    /// The command has at least the given number of words.
     AtLeast(usize),
 }
 
 impl Arity {
-    /// Tests whether a command may have this number of words.
+    /// Tests whether a command may have the given number of words.
     #[must_use]
     pub const fn takes(self, words: usize) -> bool {
         match self {

@@ -39,12 +39,12 @@ pub enum KeyHandler {
 impl KeyHandler {
     /// Runs the command under an exclusive lock of the value.
     ///
-    /// Where possible, the server runs a command under a shared lock or in a batch instead. The
-    /// reply and the change are the same.
+    /// Where possible, the server runs a command under a shared lock or in a batch, with the same reply and the same
+    /// change as this method.
     ///
     /// # Panics
     ///
-    /// If `argv` has fewer words than the arity of the command allows.
+    /// Panics if `argv` has fewer words than the arity of the command allows.
     pub fn run(self, value: &mut Option<Value>, argv: Argv<'_>, env: &Env<'_>) -> Outcome {
         match self {
             KeyHandler::Read(read) => Outcome::unchanged(read(value.as_ref(), argv, env)),

@@ -1,4 +1,4 @@
-//! Which words of a command are keys, and how the command accesses the keys.
+//! The words of a command that are keys, and the access of the command to the keys.
 
 use crate::command::argv::{Argv, is};
 
@@ -23,7 +23,7 @@ impl Access {
     pub const BOTH: Access = Access { reads: true, writes: true };
 }
 
-/// Which words of a command are keys.
+/// The words of a command that are keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Keys {
     /// The index of the first key; 0 if the command has no keys.
@@ -34,7 +34,7 @@ pub struct Keys {
     pub step: usize,
     /// The access of the command to the first key.
     pub first_access: Access,
-    /// The access of the command to the other keys.
+    /// The access of the command to the keys after the first key.
     pub other_access: Access,
     /// An option that changes the keys or the access to the keys.
     pub option: KeyOption,
@@ -45,10 +45,9 @@ pub struct Keys {
 pub enum KeyOption {
     /// No option changes the keys.
     None,
-    /// If this option follows the first two arguments, the command reads and writes the keys.
+    /// If the given option follows the first two arguments, the command reads and writes the keys.
     Reads(&'static str),
-    /// If this word is the second of three arguments, the third argument is a key that the command
-    /// reads.
+    /// If the given word is the second of three arguments, the third argument is a key that the command reads.
     SourceAfter(&'static str),
 }
 
@@ -62,28 +61,28 @@ impl Keys {
     /// All arguments are keys.
     pub const ALL: Keys = Keys::at(1, -1, 1);
 
-    /// Returns the keys at these positions, with access to metadata only.
+    /// Returns the keys at the given positions, with access to metadata only.
     pub(crate) const fn at(first: usize, last: i64, step: usize) -> Self {
         let (first_access, other_access) = (Access::ABOUT, Access::ABOUT);
         Keys { first, last, step, first_access, other_access, option: KeyOption::None }
     }
 
-    /// Returns the same keys, with this access to every key.
+    /// Returns the same keys, with the given access to every key.
     pub(crate) const fn with(self, access: Access) -> Self {
         Keys { first_access: access, other_access: access, ..self }
     }
 
-    /// Returns the same keys, with this access to every key except the first key.
+    /// Returns the same keys, with the given access to every key except the first key.
     pub(crate) const fn others(self, access: Access) -> Self {
         Keys { other_access: access, ..self }
     }
 
-    /// Returns the same keys. With this option, the command also reads the keys.
+    /// Returns the same keys. A command with the given option also reads the keys.
     pub(crate) const fn reading_with(self, option: &'static str) -> Self {
         Keys { option: KeyOption::Reads(option), ..self }
     }
 
-    /// Adds the key after this word to the keys. The command reads the added key.
+    /// Adds the key after the given word to the keys. The command reads the added key.
     pub(crate) const fn and_behind(self, option: &'static str) -> Self {
         Keys { option: KeyOption::SourceAfter(option), ..self }
     }

@@ -73,7 +73,7 @@ impl Permission {
     ///
     /// # Panics
     ///
-    /// If the command or subcommand is not a row of the tables.
+    /// Panics if the command or subcommand is not a row of the tables.
     #[must_use]
     pub fn index(self) -> usize {
         match self.subcommand {

@@ -20,8 +20,8 @@ pub struct Env<'a> {
     /// The recent rate of new items for the key, in items per second. `None` if the server has not
     /// measured the rate.
     pub items_per_second: Option<f64>,
-    /// The longest reply that fits the available memory, in bytes. A handler rejects a longer reply
-    /// before allocating memory for the reply.
+    /// The longest reply that fits the available memory, in bytes. A handler rejects a reply that does not fit, before
+    /// allocating memory for the reply.
     pub max_reply_bytes: u64,
 }
 
@@ -43,7 +43,7 @@ impl<'a> Env<'a> {
     ///
     /// # Errors
     ///
-    /// The error text for the client, if the reply does not fit.
+    /// The error text for the client, if the reply does not fit the available memory.
     pub fn check_reply(&self, bytes: u64) -> Result<(), Text> {
         if bytes <= self.max_reply_bytes { Ok(()) } else { Err(text::server::REPLY_MEMORY) }
     }
@@ -54,7 +54,7 @@ impl<'a> Env<'a> {
 pub struct KeyReply {
     /// The reply.
     pub reply: Reply,
-    /// True if every later item of the command would get the same error: see [`Outcome::stops`].
+    /// True if the error applies to every later item of the command: see [`Outcome::stops`].
     pub stops: bool,
 }
 
@@ -74,12 +74,12 @@ pub struct Outcome<R = Reply> {
     pub change: Change,
     /// The change of the key's expiry time.
     pub expiry: Expiry,
-    /// The [image](crate::Value::new_image) of the filter that the command created, without items;
-    /// `None` if the command created no filter. The log stores this image, because the parameters
-    /// of the filter may come from settings, and the log contains no settings.
+    /// The [image](crate::Value::new_image) of the filter that the command created, without items; `None` if the
+    /// command created no filter. The log stores the image of the created filter, because the parameters of the filter
+    /// may come from settings, and the log contains no settings.
     pub created: Option<Vec<u8>>,
-    /// True if the last processed item got an error that every later item would get too. The
-    /// command did not process the later items.
+    /// True if the last processed item got an error that every later item would get too. The command did not process
+    /// the items after the failed item.
     pub stops: bool,
 }
 
@@ -104,16 +104,16 @@ pub enum Change {
     /// Running the same argv again on the previous value makes the same change. For a batch, the
     /// replay runs each argv of the batch in order.
     Argv,
-    /// Running this argv instead of the original argv makes the same change. Limits rejected a part
-    /// of the original command, and the limits may differ at replay.
+    /// Running the stored argv instead of the original argv makes the same change. Limits rejected a part of the
+    /// original command, and the limits may differ at replay.
     Replaced(Vec<Vec<u8>>),
-    /// The command inserted items with these hashes into a Bloom filter that already existed.
+    /// The command inserted items with the given hashes into a Bloom filter that already existed.
     Inserted(Vec<u64>),
 }
 
 impl Change {
-    /// Creates the change of a command that accepted only `items`. The log gets a command that
-    /// consists of `start` and these items.
+    /// Creates the change of a command that accepted only `items`. The log gets a command that consists of `start` and
+    /// `items`.
     pub(crate) fn accepted(start: &[&[u8]], items: &[&[u8]]) -> Self {
         let words = start.iter().chain(items).map(|word| word.to_vec());
         if items.is_empty() { Change::None } else { Change::Replaced(words.collect()) }
@@ -156,7 +156,7 @@ impl<R> Outcome<R> {
         Self::unchanged(self.reply)
     }
 
-    /// Returns the same outcome with this reply.
+    /// Returns the same outcome with the given reply.
     #[must_use]
     pub fn with_reply(self, KeyReply { reply, stops }: KeyReply) -> Outcome {
         let Self { change, expiry, created, .. } = self;

@@ -17,7 +17,7 @@ pub struct Subcommand {
     pub name: &'static str,
     /// The access categories.
     pub categories: &'static [Category],
-    /// Which words are keys; index 0 is the command.
+    /// The words that are keys. Index 0 is the command.
     pub keys: Keys,
     /// The number of words, including the command and the subcommand.
     pub arity: Arity,
@@ -27,7 +27,8 @@ pub struct Subcommand {
     pub summary: &'static str,
 }
 
-/// Creates a row. `name` contains the command and the subcommand. `arity` counts both words.
+/// Creates a row. `name` contains the command and the subcommand. `arity` counts the command, the subcommand and the
+/// arguments.
 const fn row(
     name: &'static str,
     categories: &'static [Category],
@@ -182,8 +183,7 @@ static ROWS: [Subcommand; 57] = [
         .summary("Clears the slow log"),
 ];
 
-/// Returns the subcommands of a command; an empty slice if the command has none. Runs at compile
-/// time.
+/// Returns the subcommands of a command; an empty slice if the command has no subcommands. Runs at compile time.
 pub(crate) const fn subcommands_of(command: &str) -> &'static [Subcommand] {
     let mut rows: &'static [Subcommand] = &ROWS;
     while let [row, rest @ ..] = rows

@@ -7,7 +7,7 @@ use tamis_redisbloom::{RedisBloom, RedisCuckoo, RedisLayer};
 use crate::filter_info::expected_fill;
 use crate::value::Value;
 
-/// A number of items, and the expected rate with that number.
+/// A number of items, and the expected rate of a filter with this number of items.
 pub type RatePoint = (u64, f64);
 
 /// The end of the curve, as a multiple of the capacity, for a filter that accepts items above the
@@ -15,11 +15,10 @@ pub type RatePoint = (u64, f64);
 const PAST_CAPACITY: f64 = 1.5;
 
 impl Value {
-    /// Returns the expected rate at `points` evenly spaced numbers of items, starting at zero. If
-    /// the filter rejects inserts at the capacity, the curve ends at the capacity. For other
-    /// filters, the curve ends at 1.5 times the capacity. The curve always includes `items`, the
-    /// current number of items. If the filter keeps the planned rate at any number of items, the
-    /// curve is empty.
+    /// Returns the expected rate at `points` evenly spaced numbers of items, starting at zero. If the filter rejects
+    /// inserts at the capacity, the curve ends at the capacity. If the filter accepts items above the capacity, the
+    /// curve ends at 1.5 times the capacity. The curve always includes `items`, the current number of items. If the
+    /// filter keeps the planned rate at any number of items, the curve is empty.
     ///
     /// For a window, the number of items includes the items of the oldest slice, which the window
     /// removes next.
@@ -35,8 +34,8 @@ impl Value {
                 let Some(plan) = filter.reserved_plan() else { return Vec::new() };
                 let reserved = filter.reserved_items();
                 let mut points = curve(reserved, points, |items| plan.rate_at(items));
-                // No formula gives the rate of the growing part from zero items on. Only the
-                // current rate is known.
+                // No formula gives the rate of the growing part for all numbers of items, so only the current rate of
+                // this part is known.
                 if filter.items() > reserved {
                     points.push((filter.items(), filter.expected_rate()));
                 }
@@ -105,8 +104,8 @@ fn curve(most: u64, points: u64, rate_at: impl Fn(u64) -> f64) -> Vec<RatePoint>
         .collect()
 }
 
-/// Returns the rate of a scaling Bloom filter with this number of items. The layers fill in order.
-/// `full` contains the rate of each layer when the layer is full.
+/// Returns the rate of a scaling Bloom filter with `items` items. The layers fill in order. `full` contains the rate of
+/// each layer when the layer is full.
 fn redis_bloom_rate(filter: &RedisBloom, full: &[f64], items: u64) -> f64 {
     let mut left = items;
     let mut all_no = 1.0;
@@ -119,7 +118,7 @@ fn redis_bloom_rate(filter: &RedisBloom, full: &[f64], items: u64) -> f64 {
     1.0 - all_no
 }
 
-/// Returns the expected rate of a layer with this number of items.
+/// Returns the expected rate of a layer with `items` items.
 fn layer_rate(filter: &RedisBloom, layer: &RedisLayer, items: u64) -> f64 {
     redisbloom_rate(filter, layer, expected_fill(items, layer.probes, layer.bits))
 }

@@ -17,14 +17,14 @@ pub enum Forecast {
         /// The growth in bytes per day, if the filter grows.
         bytes_per_day: Option<f64>,
     },
-    /// The server has not yet counted inserts for long enough.
+    /// The server has not yet counted inserts for long enough to know the rate of inserts.
     Unknown,
     /// The number of items does not increase: no new items arrive, or the filter removes at least
     /// as many items as arrive.
     NotGrowing,
-    /// The rate of the filter exceeds the planned rate after this number of days.
+    /// The rate of the filter will exceed the planned rate after the given number of days.
     OverInDays(f64),
-    /// The filter is full and rejects inserts after this number of days.
+    /// The filter will be full and reject inserts after the given number of days.
     FullInDays(f64),
 }
 

@@ -1,8 +1,8 @@
 //! Returns the info of RedisBloom filters.
 //!
-//! [`Contents::info`](tamis_formats::Contents::info) counts the set bits, because a file may
-//! contain no item counts. The functions here are called often, so the functions read no bits of a
-//! Bloom filter. The functions compute fill and rate from the item counts.
+//! [`Contents::info`](tamis_formats::Contents::info) counts the set bits, because a file may contain no item counts.
+//! The functions of this module are called often, so they read no bits of a Bloom filter and compute fill and rate from
+//! the item counts.
 
 use tamis_formats::{FilterInfo, ItemCount, LayerInfo, redisbloom_rates};
 use tamis_redisbloom::{RedisBloom, RedisCuckoo};

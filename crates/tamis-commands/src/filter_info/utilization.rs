@@ -98,14 +98,13 @@ fn utilization_of(part: &AnyFilter<BitView<'_>>, whole: &Plan) -> Utilization {
     Utilization { items, used }
 }
 
-/// Returns the number of items that fit in one sub-filter. With more items, a lookup compares more
-/// fingerprints than two full buckets contain.
+/// Returns the number of items that fit in one sub-filter. In a sub-filter with more items than this number, a lookup
+/// compares more fingerprints than two full buckets contain.
 pub(crate) fn accepted_by_redis_cuckoo(filter: &RedisCuckoo) -> u64 {
     filter.slots() / filter.sub_filters() as u64
 }
 
-/// The number of bytes that `BF.CARD` reads from a large filter. Reading these bytes takes a few
-/// milliseconds.
+/// The number of bytes that `BF.CARD` reads from a large filter. Reading `ITEMS_BYTES` bytes takes a few milliseconds.
 const ITEMS_BYTES: u64 = 8 << 20;
 
 /// Returns the number of items in a filter. If the filter has no item count, the number is

@@ -52,8 +52,8 @@ pub(super) const fn writes(command: WriteKeys) -> Handler {
     Handler::WriteKeys(command)
 }
 
-/// Creates a row with default fields. A key handler reads or writes the key in the first argument.
-/// A row with any other handler has no keys.
+/// Creates a row with default fields. A key handler reads or writes the key in the first argument. A row with a handler
+/// of another type has no keys.
 pub(super) const fn row(
     name: &'static str,
     arity: Arity,

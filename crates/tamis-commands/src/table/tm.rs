@@ -12,7 +12,7 @@ use crate::command::keys::{Access, Keys};
 use crate::table::row::{ADDS, CHANGES, READS, READS_ALL, contains, insert, read, row, write};
 use crate::tm;
 
-/// Creates a row. Every command of this family exists since the first version of Tamis.
+/// Creates the row of a `TM.*` command. Every `TM.*` command exists since the first version of Tamis.
 const fn tm_row(
     name: &'static str,
     arity: Arity,

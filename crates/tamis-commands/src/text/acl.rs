@@ -23,7 +23,7 @@ pub const GONE: Text = "NOAUTH the user of this connection was deleted or disabl
 pub const NAME: Text = "ERR Usernames can't contain spaces or null characters";
 /// The default user cannot be deleted.
 pub const DEFAULT_STAYS: Text = "ERR The 'default' user cannot be removed";
-/// The change would leave the default user without a password on a network address.
+/// An ACL change would leave the default user without a password on a network address.
 pub const MUST_ASK: Text = "ERR the server listens on a non-loopback address: the default user \
     must have a password or be disabled";
 /// `ACL LOAD`, `ACL SAVE`: no ACL file is configured.
@@ -52,7 +52,7 @@ pub const PATTERN_TOO_LONG: Text = "The pattern is longer than 1024 bytes";
 /// The digest is invalid.
 pub const HASH: Text = "The password hash must be exactly 64 characters and contain only lowercase \
     hexadecimal characters";
-/// The user does not have this password.
+/// The user does not have the given password.
 pub const NO_SUCH_PASSWORD: Text =
     "The password you are trying to remove from the user does not exist";
 

@@ -29,7 +29,7 @@ pub const LIBRARY_NAME: Text =
     "ERR lib-name and lib-ver cannot contain spaces, newlines or special characters.";
 /// `CLIENT LIST ID`: the ID is not a number.
 pub const CLIENT_ID: Text = "ERR Invalid client ID";
-/// `CLIENT KILL`: no client has this address.
+/// `CLIENT KILL`: no client has the given address.
 pub const NO_CLIENT: Text = "ERR No such client";
 /// `CLIENT KILL ID`: the ID is not a number of at least 1.
 pub const CLIENT_ID_RANGE: Text = "ERR client-id should be greater than 0";
@@ -48,9 +48,9 @@ pub const LONG_REPLY: Text =
     "ERR the reply would be longer than 512 MiB: ask for fewer keys at once";
 /// A pattern is too long for fast matching of keys.
 pub const LONG_PATTERN: Text = "ERR the pattern is too long: give at most 1024 bytes";
-/// `EXPIRE`: the conditions exclude each other.
+/// `EXPIRE`: the conditions of the command exclude each other.
 pub const EXPIRE_NX: Text = "ERR NX and XX, GT or LT options at the same time are not compatible";
-/// `EXPIRE`: the conditions exclude each other.
+/// `EXPIRE`: the conditions of the command exclude each other.
 pub const EXPIRE_GT_LT: Text = "ERR GT and LT options at the same time are not compatible";
 /// The command would write a whole large value to the log.
 pub const LARGE_WHILE_SAVING: Text =
@@ -165,7 +165,7 @@ pub fn options(why: impl Display) -> Reply {
     Reply::error(format!("ERR CONFIG SET failed - {why}"))
 }
 
-/// `CONFIG SET maxclients`: the limit of open files is too low for this number of clients.
+/// `CONFIG SET maxclients`: the limit of open files is too low for the requested number of clients.
 pub fn max_clients(fitting: usize) -> Reply {
     option_value(
         "maxclients",

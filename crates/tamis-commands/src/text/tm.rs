@@ -18,7 +18,7 @@ pub const LOAD_OPTION: Text = "ERR TM.LOAD takes a key, data and optionally REPL
 /// A filter of fixed size is full.
 pub const FULL: Text =
     "ERR the filter is full: TM.RESERVE a filter with more ITEMS, or with KIND growing";
-/// The place of an item is full. This error occurs only if an attacker chooses the items.
+/// The place of an item is full, which happens only if an attacker chooses the items.
 pub const CROWDED: Text = "ERR too many items hash to the place of this item, as in an attack; \
     other items can still be added: set hash-key and TM.RESERVE a new filter";
 /// There is not enough memory to grow the filter.

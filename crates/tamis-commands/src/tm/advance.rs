@@ -8,8 +8,8 @@ use crate::command::run::{Env, Outcome, Written};
 use crate::text::{self, tm};
 use crate::value::{Value, is_ahead};
 
-/// Runs `TM.ADVANCE key unix-milliseconds`: moves the clock of a window forward. A primary sends
-/// this command to its replicas, so that the windows of all servers remove the same items.
+/// Runs `TM.ADVANCE key unix-milliseconds`: moves the clock of a window forward. A primary sends `TM.ADVANCE` to its
+/// replicas, so that the windows of all servers remove the same items.
 pub(crate) fn advance(value: &mut Option<Value>, argv: Argv<'_>, env: &Env<'_>) -> Written {
     let millis = parse_integer(argv[2]).and_then(|millis| u64::try_from(millis).ok());
     let millis = millis.ok_or(tm::TIME)?;

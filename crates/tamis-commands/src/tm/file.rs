@@ -30,9 +30,9 @@ pub fn decode_file(data: &[u8]) -> Result<Value, Reply> {
 ///
 /// # Errors
 ///
-/// The error reply. The value is unchanged. If the value is a window with a clock ahead of
-/// `env.now_millis`, the result is an error. During a replay, `env.now_millis` is the time in the
-/// log, so the replay has the same result as the original command.
+/// The error reply. After an error, the value is unchanged. A window with a clock ahead of `env.now_millis` is an
+/// error. During a replay, `env.now_millis` is the time in the log, so the replay has the same result as the original
+/// command.
 pub fn load_decoded(
     value: &mut Option<Value>,
     argv: Argv<'_>,
@@ -48,8 +48,8 @@ pub fn load_decoded(
     Ok(Outcome::changed(Reply::ok()))
 }
 
-/// Returns the error of a `TM.LOAD` with these arguments, without a check of the data. Returns
-/// `None` if the command may succeed.
+/// Returns the error of a `TM.LOAD` with the given arguments, without a check of the data. Returns `None` if the
+/// command may succeed.
 #[must_use]
 pub fn load_refusal(key_exists: bool, argv: Argv<'_>) -> Option<Text> {
     match argv[3..] {

@@ -11,9 +11,9 @@ use crate::filter_info::utilization::rounded;
 use crate::text::{self, tm};
 use crate::value::Value;
 
-/// The maximum size, in bytes, of a filter for which `TM.INFO` reads all bits. Reading this number
-/// of bytes takes about 5 ms, and a server with one thread serves no other client during this time.
-/// For a larger filter, the info is estimated from a part of the bits.
+/// The maximum size, in bytes, of a filter for which `TM.INFO` reads all bits. Reading `MAX_READ_BYTES` bytes takes
+/// about 5 ms, during which a server with one thread serves no other client. For a larger filter, the info is estimated
+/// from a part of the bits.
 const MAX_READ_BYTES: u64 = 8 << 20;
 
 /// Runs `TM.INFO key`.

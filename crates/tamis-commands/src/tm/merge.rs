@@ -8,15 +8,14 @@ use crate::command::run::{Env, Outcome, Written, error};
 use crate::text::{self, tm};
 use crate::value::Value;
 
-/// Runs `TM.MERGE destination source [source ...]`: inserts all items of the sources into the value
-/// of `key`. If the key does not exist, the value becomes a copy of the first source with all
-/// items.
+/// Runs `TM.MERGE destination source [source ...]`: inserts all items of the sources into the value of the destination.
+/// If the key does not exist, the value becomes a copy of the first source with all items.
 ///
 /// `sources` contains the key and the value of each source, without the destination.
 ///
 /// # Errors
 ///
-/// The error reply. The value is unchanged.
+/// The error reply. After an error, the value is unchanged.
 pub fn merge(
     key: &[u8],
     value: &mut Option<Value>,
@@ -81,7 +80,7 @@ fn merge_files(
     for &(key, value) in sources {
         files.push((key, file_of(key, value)?));
     }
-    // All other filters must be compatible with this filter.
+    // All other filters must be compatible with the first filter.
     let (first_key, first) = match (&*value, files.first()) {
         (Some(held), _) => (key, file_of(key, Some(held))?),
         (None, Some(&(key, file))) => (key, file),
@@ -166,8 +165,7 @@ fn is_of_one_span(one: &AnyFilter, other: &AnyFilter) -> bool {
     }
 }
 
-/// Copies a filter. Returns an error if there is not enough memory. In this case, `clone` would
-/// abort the program.
+/// Copies a filter. Returns an error if there is not enough memory, whereas `clone` would abort the program.
 fn copy(file: &TamisFile) -> Result<TamisFile, PlanError> {
     let (filter, plan) = (&file.filter, file.filter.plan());
     let bits = if plan.kind().grows() { filter.len_words() * 64 } else { plan.bits() };

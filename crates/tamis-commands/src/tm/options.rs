@@ -11,7 +11,7 @@ use crate::text::tm;
 pub(super) const KINDS: [Kind; 6] =
     [Kind::SplitBlock, Kind::Classic, Kind::Growing, Kind::Cuckoo, Kind::Counting, Kind::Window];
 
-/// The options of a command.
+/// The options of `TM.RESERVE` or `TM.PLAN`.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct FilterOptions {
     pub kind: Option<Kind>,
@@ -121,7 +121,7 @@ impl FilterOptions {
         Ok(options)
     }
 
-    /// Returns the two given numbers; `None` if the command gives fewer numbers.
+    /// Returns the two given numbers; `None` if the command gives fewer than two numbers.
     pub fn plan_input(&self) -> Result<Option<PlanInput>, Reply> {
         Ok(match (self.items, self.rate, self.memory_bytes) {
             (Some(_), Some(_), Some(_)) => return Err(error(tm::THREE)),
@@ -168,8 +168,8 @@ fn plan_by(
         PlanInput::MemoryAndRate { max_bytes, rate } => {
             let too_small = PlanError::TooSmall { kind, max_bytes };
             let mut best = fits(plan(1, rate), max_bytes).ok_or(too_small)?;
-            // Invariant: `least` items fit the memory, and `most` items do not fit. Each item takes
-            // at least one bit.
+            // Invariant: `least` items fit the memory, and `most` items do not fit the memory. Each item takes at least
+            // one bit.
             let (mut least, mut most) = (1, max_bytes.saturating_mul(64));
             while most - least > 1 {
                 let middle = least + (most - least) / 2;
@@ -198,7 +198,7 @@ fn plan_by(
     }
 }
 
-/// The highest rate that the search considers. A filter with a higher rate is useless.
+/// The highest rate that the search considers. A filter with a rate above `LEAST_USEFUL_RATE` is useless.
 const LEAST_USEFUL_RATE: f64 = 0.99;
 
 /// The relative precision of the rates that the search finds.

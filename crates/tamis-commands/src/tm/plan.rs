@@ -55,7 +55,7 @@ fn row(plan: &Plan, default: Kind) -> Reply {
 pub struct PlanCurve {
     /// The name of the kind.
     pub kind: &'static str,
-    /// True if this kind is the default.
+    /// True if the kind is the default kind.
     pub is_usual: bool,
     /// Points from zero to 1.5 times the planned items. Empty if the kind keeps the planned rate at
     /// any number of items.

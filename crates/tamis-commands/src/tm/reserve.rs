@@ -39,9 +39,8 @@ pub fn made_like(other: Option<&Value>, env: &Env<'_>) -> Result<Value, Reply> {
     emptied(other.ok_or_else(|| error(tm::NOT_FOUND))?, env.now_millis)
 }
 
-/// Runs `TM.RESERVE key LIKE other`: sets the value of a key to the filter that [`made_like`]
-/// created. The server first reads the other key and releases its lock, so that no command holds
-/// the locks of two keys.
+/// Runs `TM.RESERVE key LIKE other`: sets the value of a key to the filter that [`made_like`] created. Before this
+/// call, the server reads the key `other` and releases its lock, so that no command holds the locks of two keys.
 ///
 /// # Errors
 ///
@@ -61,7 +60,7 @@ fn planned(options: &FilterOptions, env: &Env<'_>) -> Result<Plan, Reply> {
         (Some(input), ..) => input,
         (None, Some(items), _) => PlanInput::ItemsAndRate { items, rate },
         (None, None, Some(max_bytes)) => PlanInput::MemoryAndRate { max_bytes, rate },
-        // A growing filter needs no size.
+        // The plan of a growing filter needs no number of items.
         (None, None, None) if kind == Kind::Growing => PlanInput::ItemsAndRate { items: 1, rate },
         (None, None, None) => return Err(error(tm::NO_SIZE)),
     };

@@ -8,8 +8,8 @@ use tamis::allocation_bytes;
 
 use crate::value::{EmptyFilter, Value};
 
-/// The maximum size, in bytes, of a filter that is stored as parameters. A larger filter keeps its
-/// bits, because every lookup in a filter stored as parameters builds the bits.
+/// The maximum size, in bytes, of a filter that is stored as parameters. A filter above `MAX_BYTES` keeps its bits,
+/// because every lookup in a filter stored as parameters builds the bits.
 const MAX_BYTES: u64 = 4096;
 
 impl EmptyFilter {
@@ -17,7 +17,7 @@ impl EmptyFilter {
     ///
     /// # Panics
     ///
-    /// Never, because the image was decoded successfully when this value was created.
+    /// This method never panics, because the image was decoded successfully when the `EmptyFilter` was created.
     #[must_use]
     pub fn build(&self) -> Value {
         Value::read_logged_image(&self.0).expect("it was built from this image before")
@@ -30,8 +30,8 @@ impl EmptyFilter {
 }
 
 impl Value {
-    /// Converts a small filter without items to [`Value::Empty`]. Returns any other value
-    /// unchanged.
+    /// Converts a small filter without items to [`Value::Empty`]. Returns the value unchanged if the value is not a
+    /// small filter without items.
     ///
     /// The filter that is built from the result has the same image as the original filter. A filter
     /// of `BF.RESERVE` is returned unchanged, because the filter allocates its bits at the first
@@ -68,8 +68,8 @@ impl Value {
         if is_new { Value::Empty(EmptyFilter(image.into())) } else { self }
     }
 
-    /// Builds the filter of a [`Value::Empty`] in place and returns the previous value. For any
-    /// other value, returns `None` without a change.
+    /// Builds the filter of a [`Value::Empty`] in place and returns the previous value. If the value is not a
+    /// [`Value::Empty`], returns `None` without a change.
     pub fn build(&mut self) -> Option<Self> {
         let Value::Empty(empty) = self else { return None };
         let built = empty.build();
@@ -83,8 +83,7 @@ impl Value {
         if let Value::Empty(empty) = self { Some(empty) } else { None }
     }
 
-    /// Calls `run` with a value that commands can use. For a [`Value::Empty`], builds a temporary
-    /// filter for this call.
+    /// Calls `run` with a value that commands can use. For a [`Value::Empty`], builds a temporary filter for the call.
     pub fn with_built<R>(&self, run: impl FnOnce(&Value) -> R) -> R {
         match self.as_empty() {
             Some(empty) => run(&empty.build()),

@@ -20,7 +20,7 @@ pub struct PartialLoad {
 
 const MAGIC: &[u8; 8] = b"TAMISDMP";
 
-/// The maximum length of a chunk, in bytes. RedisBloom has the same limit.
+/// The maximum length of a chunk, in bytes, which is the same as in RedisBloom.
 pub(crate) const MAX_CHUNK_BYTES: usize = 16 << 20;
 
 impl PartialLoad {

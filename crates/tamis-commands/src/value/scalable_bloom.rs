@@ -1,5 +1,5 @@
-//! The Bloom filter of a key. The filter reserves memory for a number of items, and by default
-//! grows beyond this number.
+//! The Bloom filter of a key. The filter reserves memory for a number of items, and by default grows beyond the
+//! reserved number.
 //!
 //! ```text
 //! first `capacity` items │ all later items
@@ -8,12 +8,11 @@
 //! shared by threads      │ one thread at a time changes
 //! ```
 //!
-//! The reserved part allocates its memory at creation. A reserved part of 4 KiB or less allocates
-//! its memory at the first insert. Any number of threads can insert into the reserved part under
-//! shared access. The reserved part gets four fifths of the planned rate, and the overflow part
-//! gets one fifth. Therefore, both parts together keep the planned rate. If the filter must not
-//! grow, the reserved part gets the whole rate. If an insert creates the filter without a
-//! reservation, the filter has no reserved part and grows from the first item.
+//! A reserved part of at most 4 KiB allocates its memory at the first insert. A larger reserved part allocates its
+//! memory when the filter is created. Any number of threads can insert into the reserved part under shared access. The
+//! reserved part gets four fifths of the planned rate, and the overflow part gets one fifth, so that both parts
+//! together keep the planned rate. If the filter must not grow, the reserved part gets the whole rate. If an insert
+//! creates the filter without a reservation, the filter has no reserved part and grows from the first item.
 
 pub(crate) mod info;
 mod merge;
@@ -52,24 +51,26 @@ use reserved::Reserved;
 pub struct ScalableBloom {
     /// The planned rate.
     rate: f64,
-    /// The capacity of the reserved part, in items. The reported capacity starts with this number.
+    /// The capacity of the reserved part, in items. The reported capacity starts with the capacity of the reserved
+    /// part.
     capacity: u64,
     /// The reported capacity grows by layers. Each layer has `expansion` times the capacity of the
     /// previous layer. `None` if the filter does not grow.
     expansion: Option<u32>,
-    // Invariant: at least one part exists, and both use the same hash function and key.
+    // Invariant: at least one part exists, and both parts use the same hash function and key.
     reserved: Option<Reserved>,
     /// A growing filter with its file metadata, created when the reserved part is full.
     overflow: Option<Box<TamisFile>>,
 }
 
-/// The reason why an item was not inserted. The filter contains all earlier items of the call.
+/// The reason why an item was not inserted. After this error, the filter contains all items of the call before the
+/// rejected item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExpandError {
     /// The filter is full and was created without expansion.
     Full,
-    /// The filter could not grow. Possible reasons: not enough memory, a rate too low for a growing
-    /// filter, or too many items that hash to the same place.
+    /// The filter could not grow. The possible reasons are too little memory, a rate too low for a growing filter, or
+    /// too many items that hash to the same place.
     NoRoom,
 }
 
@@ -84,16 +85,16 @@ impl ScalableBloom {
     ///
     /// # Errors
     ///
-    /// [`PlanError`] if no filter has these parameters, or if there is not enough memory.
+    /// [`PlanError`] if no filter has the given parameters, or if there is not enough memory.
     pub fn reserve(capacity: u64, rate: f64, expansion: Option<u32>) -> Result<Self, PlanError> {
         Self::reserve_by(capacity, rate, expansion, Hasher::default())
     }
 
-    /// Creates an empty filter as [`reserve`](Self::reserve) does, with this hash function.
+    /// Creates an empty filter as [`reserve`](Self::reserve) does, with the given hash function.
     ///
     /// # Errors
     ///
-    /// The same errors as [`reserve`](Self::reserve).
+    /// This function returns the same errors as [`reserve`](Self::reserve).
     ///
     /// # Examples
     ///
@@ -122,7 +123,7 @@ impl ScalableBloom {
     ///
     /// # Errors
     ///
-    /// The same errors as [`reserve`](Self::reserve).
+    /// This function returns the same errors as [`reserve`](Self::reserve).
     pub fn growing(
         capacity: u64,
         rate: f64,
@@ -138,7 +139,7 @@ impl ScalableBloom {
     ///
     /// # Errors
     ///
-    /// The same errors as [`reserve`](Self::reserve).
+    /// This function returns the same errors as [`reserve`](Self::reserve).
     pub fn emptied(&self) -> Result<Self, PlanError> {
         // Use the plan of this filter, because a newly computed plan may differ from the plan in an
         // old image.
@@ -149,9 +150,9 @@ impl ScalableBloom {
         Ok(Self { reserved, overflow, ..*self })
     }
 
-    /// Updates this filter, an earlier copy of `source`, to the current state of `source`. No
-    /// thread may insert into either filter during the call. If an update is not possible, returns
-    /// false without a change. The caller must then copy `source` again.
+    /// Updates this filter, an earlier copy of `source`, to the current state of `source`. No thread may insert into
+    /// either filter during the call. If an update is not possible, returns false without a change. If the update
+    /// fails, the caller must copy `source` again.
     ///
     /// Reads the bits of both filters and writes only different bits. An update takes a small part
     /// of the time of a full copy.
@@ -213,24 +214,24 @@ impl ScalableBloom {
     /// Inserts items by their hashes under shared access, and writes to `answers` which items were
     /// new.
     ///
-    /// If the new items do not fit the reserved part, or if the filter has no bits yet, returns
-    /// false without a change. The caller must then use [`insert_hashes`](Self::insert_hashes). A
-    /// batch without new items succeeds even in a full filter.
+    /// If the new items do not fit the reserved part, or if the filter has no bits yet, returns false without a change.
+    /// After the result false, the caller must use [`insert_hashes`](Self::insert_hashes). A batch without new items
+    /// succeeds even in a full filter.
     #[must_use]
     pub fn insert_hashes_shared(&self, hashes: &[u64], answers: &mut Answers) -> bool {
         let (Some(reserved), None) = (&self.reserved, &self.overflow) else { return false };
         if !reserved.has_bits() {
             return false;
         }
-        // A batch without new items writes nothing. With two threads, a batch takes 7 ns per item.
-        // If both threads write to the counter, a batch takes 11 ns per item.
+        // A batch without new items writes nothing. With two threads, a batch without new items takes 7 ns per item. If
+        // the two threads wrote to the counter, a batch would take 11 ns per item.
         reserved.contains_hashes(hashes, answers);
         let missing = (hashes.len() - answers.count_ones()) as u64;
         if missing == 0 {
             answers.reset(hashes.len());
             return true;
         }
-        // First add the missing items to the count, so that two threads together cannot exceed the
+        // Add the missing items to the count before the insert, so that two threads together cannot exceed the
         // capacity.
         let before = reserved.items.fetch_add(missing, Ordering::Relaxed);
         if before.saturating_add(missing) > self.capacity {
@@ -267,7 +268,7 @@ impl ScalableBloom {
     ///
     /// # Errors
     ///
-    /// The same errors as [`insert_each`](Self::insert_each).
+    /// This function returns the same errors as [`insert_each`](Self::insert_each).
     pub fn insert_hashes(
         &mut self,
         hashes: &[u64],
@@ -319,17 +320,16 @@ impl ScalableBloom {
         overflow.filter.try_insert_hash(hash).map_err(|_| ExpandError::NoRoom)
     }
 
-    /// Replays inserts: inserts the hashes of items that were new at the original insert. Counts
-    /// each hash, even if a snapshot already contains the bits of the hash. As a result, each item
-    /// goes to the same part as at the original insert. If an item went to another part, the bits
-    /// of the item would be missing in the original part. The filter could then lose a later item
-    /// that was found present because of these bits.
+    /// Replays inserts: inserts the hashes of items that were new at the original insert. Counts each hash, even if a
+    /// snapshot already contains the bits of the hash. As a result, each item goes to the same part as at the original
+    /// insert. If an item went to another part, the bits of the item would be missing in the original part. Without the
+    /// bits of one item, the filter could lose a later item that was found present because of these bits.
     ///
     /// A filter that must not grow accepts the hashes even if the item count has reached the
     /// capacity.
     ///
-    /// For a filter that is not in a CPU cache, large calls are faster. With hundreds of thousands
-    /// of hashes, a call takes a third less time per hash than with thousands.
+    /// For a filter that is not in a CPU cache, a call with hundreds of thousands of hashes takes a third less time per
+    /// hash than a call with thousands of hashes.
     ///
     /// # Errors
     ///

@@ -1,12 +1,12 @@
-//! Encodes a value to bytes for snapshots and the log, and decodes the value from these bytes.
+//! Encodes a value to bytes for snapshots and the log, and decodes a value from the bytes.
 //!
 //! ```text
 //! | tag: u64 | numbers of the kind: u64 or f64, little-endian | bits, to the end |
 //! ```
 //!
-//! If a filter fits a Tamis file (`tamis-formats`), its image contains that file. The image of a
-//! RedisBloom filter contains the header and chunks of its dump. An image contains neither a length
-//! nor a checksum. The caller stores the length and the checksum.
+//! If a filter fits a Tamis file (`tamis-formats`), the image of the filter contains this file. The image of a
+//! RedisBloom filter contains the header and chunks of its dump. An image contains neither a length nor a checksum. The
+//! caller stores the length and the checksum.
 
 mod error;
 mod reader;
@@ -26,8 +26,8 @@ pub(crate) use crate::value::serialization::reader::Reader;
 pub(crate) use crate::value::serialization::writer::Writer;
 use crate::value::sparse_bytes::SparseBytes;
 
-/// The longest string that a command writes, in bytes. The decoder rejects an image of a longer
-/// string.
+/// The longest string that a command writes, in bytes. The decoder rejects an image of a string that is longer than
+/// `MAX_STRING_BYTES`.
 pub const MAX_STRING_BYTES: usize = 512 << 20;
 
 /// The tag of each kind of value in an image. Tags never change.
@@ -46,10 +46,9 @@ impl Value {
     /// Writes the value as bytes. If other threads insert into a Bloom filter during the call, the
     /// image may or may not contain the bits that these threads set.
     ///
-    /// `counted_items` is the number of [items](Self::counted_items) that the caller read at an
-    /// earlier time. With `None`, the image contains the current number. After decoding, the caller
-    /// [replays](ScalableBloom::restore_hashes) the inserts since that earlier time, and the replay
-    /// counts the items.
+    /// `counted_items` is the number of [items](Self::counted_items) that the caller read at an earlier time. If
+    /// `counted_items` is `None`, the image contains the current number of items. After decoding, the caller
+    /// [replays](ScalableBloom::restore_hashes) the inserts since the earlier time, and the replay counts the items.
     ///
     /// # Errors
     ///
@@ -102,9 +101,9 @@ impl Value {
         u64::MAX - out.skipped
     }
 
-    /// Returns at most `max_bytes` bytes of the image, from byte `start` on. The result is empty
-    /// past the end. For a Tamis filter, reads only this part of the filter. The last part contains
-    /// a checksum, for which this method reads the whole filter.
+    /// Returns at most `max_bytes` bytes of the image, from byte `start` on. The result is empty past the end of the
+    /// image. For a Tamis filter, reads only the requested part of the filter. The last part of an image contains a
+    /// checksum, for which this method reads the whole filter.
     pub(crate) fn image_part(&self, start: u64, max_bytes: usize) -> Vec<u8> {
         let mut part = Vec::new();
         // The writer returns an error after the part is complete.
@@ -152,7 +151,7 @@ impl Value {
         }
     }
 
-    /// Writes the image of the value that holds this filter.
+    /// Writes the image of the value that holds the given filter.
     pub(crate) fn write_bloom(filter: &ScalableBloom, out: &mut Writer<'_>) -> io::Result<()> {
         out.u64(if out.is_new { tag::NEW_BLOOM } else { tag::BLOOM })?;
         filter.write_image(out)
@@ -161,15 +160,14 @@ impl Value {
     /// Decodes a value that a client sends, from the image in a payload of `DUMP` or in chunks of
     /// `BF.SCANDUMP`.
     ///
-    /// RedisBloom filters and strings have other dump formats, so this function rejects the images
-    /// of RedisBloom filters and strings. The header of these images could request memory without
-    /// supplying the bytes. A [new image](Self::new_image) may request up to `max_bytes` of memory,
-    /// as `BF.RESERVE` does.
+    /// RedisBloom filters and strings have other dump formats, so this function rejects the images of RedisBloom
+    /// filters and strings. The header of a rejected image could request memory without supplying the bytes. A [new
+    /// image](Self::new_image) may request up to `max_bytes` of memory, as `BF.RESERVE` does.
     ///
     /// # Errors
     ///
-    /// [`ImageError`] if the bytes are not an image. Except for a new image, allocates at most a
-    /// few times the length of the image.
+    /// [`ImageError`] if the bytes are not an image. For an image with bits, this function allocates at most a few
+    /// times the length of the image.
     pub fn from_dump(mut image: &[u8], max_bytes: u64) -> Result<Self, ImageError> {
         let len = image.len() as u64;
         Self::read_dump(&mut image, len, Some(max_bytes))
@@ -181,7 +179,7 @@ impl Value {
     ///
     /// # Errors
     ///
-    /// The same errors as [`from_dump`](Self::from_dump).
+    /// This function returns the same errors as [`from_dump`](Self::from_dump).
     pub fn read_dump(
         bytes: &mut dyn Read,
         len: u64,
@@ -201,7 +199,7 @@ impl Value {
     ///
     /// # Errors
     ///
-    /// The same errors as [`read_image`](Self::read_image).
+    /// This function returns the same errors as [`read_image`](Self::read_image).
     pub fn from_image(mut image: &[u8]) -> Result<Self, ImageError> {
         let len = image.len() as u64;
         Self::read_image(&mut image, len)
@@ -211,7 +209,7 @@ impl Value {
     ///
     /// # Errors
     ///
-    /// [`ImageError`] if the bytes are not an image. Allocates at most a few times `len` bytes.
+    /// [`ImageError`] if the bytes are not an image. This function allocates at most a few times `len` bytes.
     pub fn read_image(bytes: &mut dyn Read, len: u64) -> Result<Self, ImageError> {
         let mut from = Reader { bytes, left: len, max_bytes: u64::MAX, is_new: false };
         let tag = from.u64()?;
@@ -249,7 +247,7 @@ pub(crate) fn redisbloom_header(new_image: &[u8]) -> Option<(Family, &[u8])> {
 }
 
 impl Reader<'_> {
-    /// Creates the filter of a [new image](Value::new_image) with this tag.
+    /// Creates the filter of a [new image](Value::new_image) with the given tag.
     fn new_value(mut self, tag: u64) -> Result<Value, ImageError> {
         match tag {
             tag::NEW_BLOOM => {
@@ -264,7 +262,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Reads the value with this tag, to the end of the image.
+    /// Reads the value with the given tag, to the end of the image.
     fn value(mut self, tag: u64) -> Result<Value, ImageError> {
         let from = &mut self;
         let value = match tag {

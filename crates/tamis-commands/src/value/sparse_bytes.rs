@@ -9,9 +9,9 @@ use crate::value::small_bytes::SmallBytes;
 
 /// A byte string stored in pages. A page of zeros is absent.
 ///
-/// A string with a single 1 bit takes the memory of one page, plus eight bytes for every earlier
-/// page. A string of up to one page is stored contiguously. Reading past the end returns zeros.
-/// Writing past the end makes the string longer; strings never become shorter.
+/// A string with a single 1 bit takes the memory of one page, plus eight bytes for every page before this page. A
+/// string of up to one page is stored contiguously. Reading past the end of the string returns zeros. Writing past the
+/// end makes the string longer. A string never becomes shorter.
 ///
 /// # Examples
 ///
@@ -30,7 +30,7 @@ pub struct SparseBytes(Pieces);
 enum Pieces {
     /// A string of up to one page.
     Short(SmallBytes),
-    /// A longer string.
+    /// A string of more than one page.
     Long(Box<Pages>),
 }
 
@@ -39,7 +39,7 @@ struct Pages {
     table: Vec<Option<Page>>,
     /// The number of allocated pages.
     present: usize,
-    /// The length of the string. Bytes after the end in the last page are zeros.
+    /// The length of the string. The bytes of the last page after the end of the string are zeros.
     len: usize,
 }
 
@@ -85,7 +85,7 @@ impl SparseBytes {
         }
     }
 
-    /// Returns the byte at `at`; zero past the end.
+    /// Returns the byte at `at`; zero past the end of the string.
     #[must_use]
     pub fn byte(&self, at: usize) -> u8 {
         match &self.0 {
@@ -97,7 +97,7 @@ impl SparseBytes {
         }
     }
 
-    /// Fills `out` with the bytes from `at` on, and with zeros past the end.
+    /// Fills `out` with the bytes from `at` on, and with zeros past the end of the string.
     pub fn read(&self, at: usize, out: &mut [u8]) {
         out.fill(0);
         let end = at.saturating_add(out.len());
@@ -118,8 +118,7 @@ impl SparseBytes {
         bytes
     }
 
-    /// Extends the string to `len` bytes with zeros. Does nothing if the string already has at
-    /// least this length.
+    /// Extends the string to `len` bytes with zeros. Does nothing if the string already has at least `len` bytes.
     pub fn grow(&mut self, len: usize) {
         if len <= self.len() {
             return;
@@ -145,7 +144,7 @@ impl SparseBytes {
     ///
     /// # Panics
     ///
-    /// If the length of the string would not fit a `usize`.
+    /// Panics if the length of the string would not fit a `usize`.
     pub fn write(&mut self, at: usize, bytes: &[u8]) {
         if bytes.is_empty() {
             return;
@@ -172,8 +171,8 @@ impl SparseBytes {
         }
     }
 
-    /// Returns the pieces of a range, up to the end of the string. A piece consists of the start
-    /// position and the bytes; `None` replaces the bytes if the page is absent.
+    /// Returns the pieces of a range, up to the end of the string. A piece consists of the start position and the
+    /// bytes. A piece has `None` instead of the bytes if the page is absent.
     pub(crate) fn pieces(
         &self,
         range: Range<usize>,
@@ -188,7 +187,7 @@ impl SparseBytes {
         })
     }
 
-    /// Returns a page. The only page of a short string is as long as the string.
+    /// Returns a page by its number. The only page of a short string is as long as the string.
     fn page(&self, number: usize) -> Option<&[u8]> {
         match &self.0 {
             Pieces::Short(bytes) => (number == 0).then_some(&**bytes),
@@ -270,7 +269,7 @@ impl fmt::Debug for SparseBytes {
     }
 }
 
-/// Creates a page that begins with these bytes; `None` if all bytes are zeros.
+/// Creates a page that begins with the given bytes; `None` if all bytes are zeros.
 fn page_of(bytes: &[u8]) -> Option<Page> {
     if is_zero(bytes) {
         return None;

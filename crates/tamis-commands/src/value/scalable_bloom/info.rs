@@ -27,8 +27,8 @@ impl ScalableBloom {
         reserved.saturating_add(grown)
     }
 
-    /// Returns the current capacity in items. Until the filter is full, the result is the initial
-    /// capacity. Then the result is the sum of layers. Each layer has `expansion` times the
+    /// Returns the current capacity in items. Until the filter is full, the result is the initial capacity. When the
+    /// filter is full, the result is the sum of the capacities of all layers. Each layer has `expansion` times the
     /// capacity of the previous layer.
     #[must_use]
     pub fn capacity(&self) -> u64 {

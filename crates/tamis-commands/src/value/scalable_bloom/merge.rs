@@ -1,11 +1,10 @@
 //! Merges scalable filters.
 //!
-//! A merge joins reserved parts of one layout bit by bit, and overflow parts prefix by prefix. No
-//! item is lost. The rate of the merged filter is at most the sum of both rates. After a merge, the
-//! reserved part may contain more items than planned, and
-//! [`is_over_rate`](ScalableBloom::is_over_rate) reports this state. An item in the reserved part
-//! of one filter and in the overflow part of another filter is counted twice. The reason is that
-//! the bits of an item cannot be computed from the prefix of the item.
+//! A merge joins reserved parts of one layout bit by bit, and overflow parts prefix by prefix. A merge loses no item.
+//! The rate of the merged filter is at most the sum of the rates of both filters. After a merge, the reserved part may
+//! contain more items than planned, and [`is_over_rate`](ScalableBloom::is_over_rate) reports this state. An item in
+//! the reserved part of one filter and in the overflow part of another filter is counted twice. A merge cannot compute
+//! the bits of an item from the prefix of the item in an overflow part.
 
 use std::sync::atomic::Ordering;
 
@@ -32,7 +31,7 @@ impl ScalableBloom {
     ///
     /// # Panics
     ///
-    /// If another filter has different parameters.
+    /// Panics if one of the other filters has different parameters than this filter.
     ///
     /// # Examples
     ///
@@ -51,7 +50,7 @@ impl ScalableBloom {
     /// ```
     pub fn merge(&mut self, others: &[&Self]) -> Result<(), MergeError> {
         assert!(others.iter().all(|other| self.is_made_as(other)), "they were compared");
-        // The steps that can fail come first.
+        // The steps that can fail come before the first change.
         if let Some(reserved) = &mut self.reserved
             && others.iter().filter_map(|it| it.reserved.as_ref()).any(Reserved::has_bits)
         {
@@ -108,11 +107,11 @@ fn no_memory(error: PlanError) -> MergeError {
 }
 
 impl Reserved {
-    /// Sets the bits of another filter of this layout. No thread may insert during the call.
+    /// Sets the bits of another filter with the same layout. No thread may insert during the call.
     fn join(&self, other: &Self) {
         for (word, other) in self.words().iter().zip(other.words()) {
-            // The merging thread has exclusive access to both filters. Therefore, relaxed ordering
-            // and a separate load and store are sufficient.
+            // The merging thread has exclusive access to both filters, so relaxed ordering and a separate load and
+            // store are sufficient.
             word.store(
                 word.load(Ordering::Relaxed) | other.load(Ordering::Relaxed),
                 Ordering::Relaxed,
@@ -164,7 +163,7 @@ mod tests {
                 assert!(has_all(&one, 0..2300), "{one:?}");
                 let share = one.items() as f64 / 2300.0;
                 assert!((0.97..1.2).contains(&share), "{share}");
-                // The merged filter accepts the same items again. If the filter grows, the filter
+                // The merged filter accepts items that the filter already contains. If the merged filter can grow, it
                 // also accepts new items.
                 if one.expansion().is_some() {
                     assert!(has_all(&filled(one, 2000..4000), 0..4000));
@@ -193,8 +192,8 @@ mod tests {
         }
     }
 
-    /// Creates a filter with a plan of one block of 512 bits. Only an edited image or an image of
-    /// another version contains this plan.
+    /// Creates a filter with a plan of one block of 512 bits. Only an edited image or an image of another version
+    /// contains a plan of one block.
     fn with_another_plan(capacity: u64) -> ScalableBloom {
         let mut filter = ScalableBloom::reserve(capacity, 0.01, Some(2)).unwrap();
         let plan = tamis::Plan::for_kind(tamis::Kind::SplitBlock, 1, 0.01).unwrap();

@@ -22,7 +22,7 @@ enum SharedBloom {
     /// A small filter without items. The first insert allocates its bits.
     Empty(Plan, Hasher),
     SplitBlock(Bloom<SplitBlock, AtomicBitmap>),
-    /// Boxed, because this large variant is used only for rare rates.
+    /// A classic filter is boxed, because this large variant is used only for rare rates.
     Classic(Box<Bloom<Classic, AtomicBitmap>>),
 }
 
@@ -151,8 +151,8 @@ impl Reserved {
     /// insert during the call.
     pub fn follow(&self, source: &Self) {
         for (word, source) in self.words().iter().zip(source.words()) {
-            // Relaxed ordering is sufficient, because the copying thread has exclusive access to
-            // both filters. Most words are equal and are not written.
+            // Relaxed ordering is sufficient, because the copying thread has exclusive access to both filters. Most
+            // words of the two filters are equal, and equal words are not written.
             let bits = source.load(Ordering::Relaxed);
             if word.load(Ordering::Relaxed) != bits {
                 word.store(bits, Ordering::Relaxed);
@@ -161,7 +161,7 @@ impl Reserved {
         self.items.store(source.items.load(Ordering::Relaxed), Ordering::Relaxed);
     }
 
-    /// Inserts an item by its hash. The caller must check the capacity first.
+    /// Inserts an item by its hash. The caller must check the capacity before the insert.
     pub fn insert_hash(&self, hash: u64) -> bool {
         let is_new = shared!(
             &self.bloom,

@@ -1,5 +1,4 @@
-//! Encodes a scalable filter to bytes for snapshots and the log, and decodes the filter from these
-//! bytes.
+//! Encodes a scalable filter to bytes for snapshots and the log, and decodes a filter from the bytes.
 
 use std::io::Write as _;
 use std::sync::atomic::Ordering;
@@ -9,8 +8,8 @@ use tamis::{Hasher, Kind};
 use crate::value::scalable_bloom::{Reserved, ScalableBloom, grown};
 use crate::value::serialization::{ImageError, Reader, Writer};
 
-/// The hash function of an image that contains no hash function. Early releases had only this hash
-/// function.
+/// The hash function of an image that contains no hash function. Early releases of Tamis had only the hash function
+/// `OLD_HASHER`.
 const OLD_HASHER: Hasher = Hasher::xxh3(0);
 
 impl ScalableBloom {

@@ -8,12 +8,12 @@ use crate::value::Value;
 use crate::value::scalable_bloom::{ExpandError, ScalableBloom};
 
 impl Value {
-    /// Converts a filter with a layout of Tamis to the contents of a file. Returns `None` for any
-    /// other value, and if there is not enough memory.
+    /// Converts a filter with a layout of Tamis to the contents of a file. Returns `None` if the value is not a filter
+    /// with a layout of Tamis, or if there is not enough memory.
     ///
-    /// A filter in one part becomes a [`TamisFile`](tamis_formats::TamisFile). A filter of
-    /// `BF.RESERVE` has two parts after the filter has grown beyond its reservation. No Tamis file
-    /// can store two parts, so a file stores these contents as a payload of `DUMP`.
+    /// A filter in one part becomes a [`TamisFile`](tamis_formats::TamisFile). A filter of `BF.RESERVE` has two parts
+    /// after the filter has grown beyond its reservation. No Tamis file can store two parts, so a file stores a filter
+    /// in two parts as a payload of `DUMP`.
     ///
     /// # Examples
     ///

@@ -35,7 +35,7 @@ impl Reader<'_> {
         Ok(u64::from_le_bytes(bytes))
     }
 
-    /// Reads `len` words, and passes each to `take`.
+    /// Reads `len` words, and passes each word to `take`.
     pub fn words(&mut self, len: u64, mut take: impl FnMut(u64)) -> Result<(), ImageError> {
         let mut left_bytes = len * 8;
         let mut buffer = [0; 32 << 10];
@@ -92,8 +92,7 @@ impl Reader<'_> {
         self.exactly(len)
     }
 
-    /// Reads all chunks up to the end of the image. Before each chunk, the image contains the
-    /// position of the chunk.
+    /// Reads all chunks up to the end of the image. The image contains the position of each chunk before the chunk.
     pub fn chunks(&mut self, mut load: impl FnMut(i64, &[u8]) -> bool) -> Result<(), ImageError> {
         while self.left > 0 {
             let position = self.u64()? as i64;

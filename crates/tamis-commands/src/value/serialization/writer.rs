@@ -9,11 +9,10 @@ use tamis_formats::TamisFile;
 /// Writes a whole image, or a part of an image.
 pub(crate) struct Writer<'a> {
     pub out: &'a mut dyn Write,
-    /// The number of bytes to skip before the part. `left` is the number of bytes of the part still
-    /// to write.
+    /// The number of bytes to skip before the part. `left` is the number of bytes that are still to be written.
     pub skipped: u64,
     pub left: u64,
-    /// The number of items to write for a filter; `None` for the current number.
+    /// The number of items to write for a filter; `None` for the current number of items.
     pub counted_items: Option<u64>,
     /// True if the filter is new: no bit is set, and the image contains no bits.
     pub is_new: bool,
@@ -85,7 +84,7 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    /// Writes a file. Does not read bytes of the file outside the part.
+    /// Writes a filter file. Does not read bytes of the file outside the written part.
     pub fn file(&mut self, file: &TamisFile) -> io::Result<()> {
         let len = file.len_bytes();
         let skipped = self.skipped.min(len);
@@ -118,7 +117,7 @@ impl<'a> Writer<'a> {
         io::copy(&mut io::repeat(0).take(bytes), self).map(|_| ())
     }
 
-    /// Writes the current bits. Does not read the words before the part.
+    /// Writes the current bits. Does not read the words before the written part.
     pub fn words(&mut self, words: &[AtomicU64]) -> io::Result<()> {
         if self.is_new {
             return Ok(());
