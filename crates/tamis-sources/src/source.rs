@@ -95,8 +95,8 @@ impl Source {
         self.run.asked.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Stops the source, and waits for its threads and for its last snapshot. If the set is synced, its state becomes
-    /// stale.
+    /// Stops the source, and waits for its threads and for its last snapshot. If the set is synced, `stop` changes the
+    /// state of the set to stale.
     pub fn stop(&self) {
         // Release pairs with the acquire in `is_stopped`.
         self.run.is_stopped.store(true, Ordering::Release);

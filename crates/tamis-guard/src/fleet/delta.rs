@@ -53,7 +53,7 @@ pub struct Change<'d> {
     pub id: &'d [u8],
 }
 
-/// How complete the leader is at the end of a delta.
+/// States which committed ids the set of the leader contains at the end of a delta.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Knowledge {
     /// The leader may lack ids that were committed at any time.
@@ -69,7 +69,7 @@ pub enum Knowledge {
 pub struct Delta {
     /// The position before the changes.
     pub since: FeedPosition,
-    /// How complete the leader is after the changes.
+    /// States which committed ids the set of the leader contains after the changes.
     pub knowledge: Knowledge,
     /// The time from the request to the response, measured on the leader's clock.
     pub held: Duration,

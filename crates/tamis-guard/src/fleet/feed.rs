@@ -60,8 +60,8 @@ impl ChangeListener for Feed {
         let mut state = self.state.lock();
         apply();
         if id.len() > MAX_ID {
-            // Neither a delta nor a snapshot can contain an id of this length. The followers load a new snapshot, and
-            // report the error.
+            // An id of more than `MAX_ID` bytes fits neither in a delta nor in a snapshot. The followers load a new
+            // snapshot, and report the error.
             state.forget();
         } else {
             state.push(kind, id, self.max_bytes);
@@ -69,7 +69,7 @@ impl ChangeListener for Feed {
         self.notify(state);
     }
 
-    /// Replaces all ids of the set. After the replacement, followers need a new snapshot.
+    /// Replaces all ids of the set. After `replace` has replaced the ids, followers need a new snapshot.
     fn replace(&self, swap: &mut dyn FnMut()) {
         let mut state = self.state.lock();
         swap();

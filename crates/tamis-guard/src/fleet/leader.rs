@@ -15,7 +15,8 @@
 //! Only durations cross the network. The clocks of the follower and the leader may run at different speeds, so the
 //! follower decreases `h` by 1/1000 and increases `a` by 1/1000.
 //!
-//! A snapshot makes no claim about completeness. The first delta after a snapshot makes the first claim.
+//! A snapshot makes no claim about completeness. After a snapshot, the follower first claims completeness when it has
+//! applied a delta.
 //!
 //! Within one epoch, the leader guarantees the completeness of each new generation. The follower applies all changes
 //! after a snapshot before it publishes the snapshot. In another epoch, the follower has no guarantee, because the new
@@ -293,7 +294,7 @@ mod tests {
         let moment = claim(asked, 10 * SECOND, 3 * SECOND).unwrap();
         let proved = asked + 7 * SECOND;
         assert!(moment <= proved && proved - moment < SECOND / 50);
-        // The leader cannot hold a request for longer than the request took.
+        // `claim` limits the hold time that the leader reports to the duration of the request.
         let asked = Instant::now();
         assert!(claim(asked, 100 * SECOND, Duration::ZERO).unwrap() <= Instant::now());
         assert_eq!(claim(asked, SECOND, Duration::MAX), None);

@@ -168,7 +168,8 @@ impl ProxyHandle {
         self.shared.guard.store(Arc::new(guard));
     }
 
-    /// Reads all certificates and keys again. Only new connections use the new files.
+    /// Reads all certificates and keys again. Only connections that are opened after the call use the reloaded
+    /// certificates and keys.
     ///
     /// # Errors
     ///

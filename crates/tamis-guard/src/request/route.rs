@@ -262,8 +262,8 @@ pub(crate) struct Decision {
     values: usize,
     /// The ids that passed because they are in the filter.
     passed: SmallVec<[PassedId; 1]>,
-    /// An id that the set does not contain, if the request passes because the filter is unproven or the route is a
-    /// shadow route.
+    /// An id that the set does not contain. The value is `None` unless the filter is unproven or the route is a shadow
+    /// route.
     unknown: Option<(Arc<IdSet>, Vec<u8>)>,
     /// True if the response of the upstream service is no evidence about the ids, because the service may extract other
     /// ids from the request.
@@ -310,8 +310,9 @@ impl Decision {
     }
 
     /// Marks the response of the upstream service as no evidence about the ids, because the service may extract other
-    /// ids from the request. The mark also excludes ids in the filter, because the filter may contain an id as a false
-    /// positive. If ambiguous responses counted only for ids in the filter, a wrong filter would look correct.
+    /// ids from the request. The response is not even evidence about ids in the filter, because the filter may contain
+    /// an id as a false positive. If the guard used ambiguous responses as evidence only about ids in the filter, a
+    /// wrong filter would look correct.
     pub(crate) fn be_no_evidence(&mut self) {
         self.is_ambiguous = true;
     }

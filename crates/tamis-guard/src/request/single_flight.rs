@@ -106,8 +106,8 @@ impl SingleFlight {
         self.waited.load(Ordering::Relaxed)
     }
 
-    /// Returns the number of requests that went to the upstream service without a turn. The reason is that the request
-    /// had waited for `max_wait`, or that `max_waiting` other requests were waiting.
+    /// Returns the number of requests that went to the upstream service without a turn. A request goes to the upstream
+    /// service without a turn after a wait of `max_wait`, or if `max_waiting` other requests for the id are waiting.
     #[must_use]
     pub fn gave_up(&self) -> u64 {
         self.gave_up.load(Ordering::Relaxed)

@@ -30,14 +30,16 @@ pub(crate) fn not_found(route: &Route, decision: &Decision) {
     }
 }
 
-/// Returns the turns of the route and the id of the request. Returns `None` if the request needs no turn.
+/// Returns two values: the [`SingleFlight`] of the route, and the only id of the request. Returns `None` if the request
+/// needs no turn.
 fn turns_of<'r, 'd>(
     route: &'r Route,
     method: &Method,
     decision: &'d Decision,
 ) -> Option<(&'r SingleFlight, &'d [u8])> {
     let single = route.single_flight.as_ref()?;
-    // Requests with other methods may change data, and a shadow route must not delay requests.
+    // Only GET and HEAD requests wait for a turn, because requests with other methods than GET and HEAD may change
+    // data. Requests of a shadow route do not wait, because a shadow route must not delay requests.
     let applies = matches!(*method, Method::GET | Method::HEAD)
         && !route.is_shadow
         && decision.verdict == Verdict::Pass(PassReason::Known);

@@ -84,7 +84,7 @@ fn is_ignored(name: &HeaderName) -> bool {
 /// A token for an id that passed. The guard creates the token before it forwards the request.
 #[derive(Clone, Copy, Debug)]
 pub struct Passed {
-    /// The time of the last insert of an id with the same counter.
+    /// The time of the last insert that wrote to the counter of the id.
     inserted: u64,
     /// The time of the last publication of a generation.
     cleared: u64,

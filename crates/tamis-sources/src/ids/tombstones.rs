@@ -8,7 +8,7 @@ use parking_lot::RwLock;
 /// The ids that were deleted after a filter was built. The filter still contains the deleted ids.
 #[derive(Debug, Default)]
 pub(crate) struct Tombstones {
-    /// The number of deleted ids. Most lookups read only this number.
+    /// The number of deleted ids. Most lookups read only `count`, the number of deleted ids.
     count: AtomicUsize,
     ids: RwLock<HashSet<Box<[u8]>>>,
 }

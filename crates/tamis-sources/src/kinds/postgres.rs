@@ -21,10 +21,10 @@
 //!   committed before T.
 //! * **The definition is watched.** The stream contains no DDL. If `RENAME` replaces a table, the stream follows the
 //!   old table under its new name, and does not send changes of the new table. The query for the end of the log
-//!   therefore also reads the catalog after T. The query compares the followed table with the table that the name means
-//!   now, and compares its column, its publication and its partitions. If a definition has changed, the set is stale
-//!   until the next full read ends. The source detects a change within
-//!   [`SourceOptions::interval`](crate::SourceOptions).
+//!   therefore also reads the catalog after T. The query checks that the configured table name still refers to the
+//!   followed table. The query also checks that the column, the publication and the partitions of the table are
+//!   unchanged. If a definition has changed, the set is stale until the next full read ends. The source detects a
+//!   change within [`SourceOptions::interval`](crate::SourceOptions).
 //! * **A stopped guard retains no log on the server.** The slot is temporary: the slot ends with its connection. After
 //!   a broken connection, the source does a full read. The set keeps the present ids during the full read.
 //! * **A permanent slot is possible.** With a permanent slot, the source continues the log after a broken connection

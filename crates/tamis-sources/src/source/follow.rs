@@ -344,7 +344,7 @@ mod tests {
         answer: Option<(u8, u8)>,
         known: Option<u8>,
         saved: Saved,
-        /// The number of rare events that may still happen.
+        /// The number of reconnects, rebuilds, failed reads and restarts that the model may still generate.
         rare: u8,
     }
 

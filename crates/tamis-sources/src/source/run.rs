@@ -25,8 +25,8 @@ use crate::source::status::{Built, Progress, Rows};
 pub struct SourceOptions {
     /// The time between two reads.
     pub interval: Duration,
-    /// The time without a successful read after which the state becomes stale. This time must exceed the sum of
-    /// `interval` and the duration of a read.
+    /// The time without a successful read after which the state becomes stale. The value of `stale_after` must exceed
+    /// the sum of `interval` and the duration of a read.
     pub stale_after: Duration,
     /// The maximum pause after a failed read. The pauses start at `interval` and double.
     pub max_pause: Duration,

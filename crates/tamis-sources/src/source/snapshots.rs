@@ -44,7 +44,7 @@ impl Snapshots {
 
     /// Reads the snapshot at the first call. Returns `None` at each call after the first call.
     pub(crate) fn load(&mut self, run: &Run) -> Option<Snapshot> {
-        // After a panic of its reader, the set contains newer ids than the snapshot.
+        // If the thread that reads the source has panicked, the set contains newer ids than the snapshot.
         if std::mem::replace(&mut self.is_loaded, true) || run.published_items() > 0 {
             return None;
         }

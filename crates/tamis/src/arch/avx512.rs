@@ -282,8 +282,8 @@ unsafe fn insert_each_512(words: *mut [u64], hashes: &[u64], answers: &mut [u64]
     });
 }
 
-/// Calls `answer` with the [`Located`] values of each batch of hashes. Prefetches the cache lines
-/// of the next batch before the call.
+/// Calls `answer` with the [`Located`] values of each batch of hashes. Before each call of
+/// `answer`, prefetches the cache lines of the next batch.
 #[inline]
 #[target_feature(enable = "avx512f,avx512dq,avx512bw,avx512vl,avx512vbmi")]
 fn each_batch<const CUT: bool>(

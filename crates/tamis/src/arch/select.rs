@@ -1,7 +1,7 @@
 //! Finds the k-th set bit of a word (select), and moves bits to and from the positions of set bits.
 //!
-//! With BMI2, select takes two instructions. The two instructions are inlined even into callers
-//! that are compiled for any x86-64 CPU.
+//! With BMI2, select takes the two instructions `pdep` and `tzcnt`. The compiler inlines `pdep` and
+//! `tzcnt` even into callers that are compiled for any x86-64 CPU.
 
 use crate::arch::level::{Level, level};
 

@@ -130,8 +130,7 @@ mod wide {
                 next[3] = _mm512_xor_si512(next[3], word);
                 next = round(next);
                 next[0] = _mm512_xor_si512(next[0], word);
-                // The compiler merges the selections of this loop into the last operations of the
-                // round.
+                // The compiler merges the masked moves below into the last operations of `round`.
                 for (held, next) in state.iter_mut().zip(next) {
                     *held = _mm512_mask_mov_epi64(*held, goes_on, next);
                 }

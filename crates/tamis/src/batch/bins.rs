@@ -237,7 +237,7 @@ pub(crate) struct BinItems<'a, T, const BUFFER: usize> {
 impl<T: Integer, const BUFFER: usize> BinItems<'_, T, BUFFER> {
     /// Calls `visit` with the items of the bin, at most one chunk for each call. The second
     /// argument of `visit` contains the items of the next call, for prefetching. The second
-    /// argument is empty if the next items are not known.
+    /// argument of `visit` is empty if the items of the next call are not known.
     pub(crate) fn for_each_slice(&self, mut visit: impl FnMut(&[T], &[T])) {
         for bins in self.all {
             bins.for_each_slice(self.bin, &mut visit);

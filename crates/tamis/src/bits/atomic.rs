@@ -148,7 +148,7 @@ impl AtomicBitmap {
     ///
     /// # Panics
     ///
-    /// If a bit is not inside the bitmap.
+    /// Panics if a bit is not inside the bitmap.
     #[inline]
     pub(crate) fn set_bits(&self, bits: impl Iterator<Item = u64> + Clone) -> bool {
         let words = self.words();

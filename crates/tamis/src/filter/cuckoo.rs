@@ -150,9 +150,9 @@ impl<B: Bits<Word = u64>, C: Bits<Word = u64>> PartialEq<Cuckoo<C>> for Cuckoo<B
 }
 
 impl<B: Bits<Word = u64>> fmt::Debug for Cuckoo<B> {
-    /// Formats kind, capacity, rates, items and fill. The values are exact if the filter counts its
-    /// items. If the filter does not count its items, the values are estimated from the first
-    /// slots.
+    /// Formats kind, capacity, rates, items and fill. The items, the current rate and the fill are
+    /// exact if the filter counts its items. If the filter does not count its items, `Debug`
+    /// estimates the items, the current rate and the fill from the first slots.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let slots = self.table.slots();
         let items = self.items.map_or_else(
@@ -190,8 +190,8 @@ impl<B: Bits<Word = u64>> Filter for Cuckoo<B> {
         }
     }
 
-    /// Returns the number of items. Each copy of an item counts as one item. The number is exact
-    /// except for copies beyond the highest count.
+    /// Returns the number of items. Each copy of an item counts as one item. The number of items is
+    /// exact, except that copies beyond the highest count are missing.
     fn estimate_items(&self) -> f64 {
         self.len() as f64
     }

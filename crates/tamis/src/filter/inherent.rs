@@ -145,9 +145,9 @@ impl_each! {
     [B: BitsMut] Counting<B>,
     [B: BitsMut] Window<B>;
     {
-        /// Inserts `item`. Returns true if the item is new to the filter. A result of true is
-        /// always correct. For a new item, the result is false with the probability of the current
-        /// false positive rate.
+        /// Inserts `item`. Returns true if the item is new to the filter. If `insert` returns true,
+        /// the item is certainly new. For a new item, `insert` returns false with the probability
+        /// of the current false positive rate.
         #[inline]
         pub fn insert<I: Item + ?Sized>(&mut self, item: &I) -> bool {
             Insert::insert(self, item)

@@ -23,9 +23,9 @@
 //!
 //! The age-partitioned Bloom filter (Shtul, Baquero, Almeida, "Age-Partitioned Bloom Filters",
 //! 2020) sets k bits in k of its k + l slices. The age-partitioned filter needs 35 bits for each
-//! item at 1 % and l = 7. A window filter needs 21 bits for each item, because only one item in l +
-//! 1 is stored longer than the span. A lookup in a window filter reads one cache line. A lookup in
-//! an age-partitioned filter reads up to k + l bits in distant places.
+//! item at 1 % and l = 7. A window filter needs 21 bits for each item at 1 %. Besides the l slices
+//! of its span, a window filter stores only one more slice. A lookup in a window filter reads one
+//! cache line. A lookup in an age-partitioned filter reads up to k + l bits in distant places.
 //!
 //! The filter does not read the clock of the system: the caller passes the time to
 //! [`Window::advance`].
@@ -226,7 +226,7 @@ impl<B: Bits<Word = u64>> Window<B> {
         self.clock.advance(now_millis);
     }
 
-    /// Returns the words of all places.
+    /// Returns the words of all blocks, without the words of the clock.
     #[inline(always)]
     fn words(&self) -> &[u64] {
         &self.bits.words()[Clock::WORDS..]
@@ -334,7 +334,7 @@ impl<B: Bits<Word = u64>> Filter for Window<B> {
         let items = |ones: u64| -(bits / 8.0) * (-(ones as f64) / bits).ln_1p();
         let live =
             self.ones().into_iter().enumerate().filter(|&(slot, _)| self.clock.is_live(slot));
-        // The sum starts at zero, because `Sum` returns −0 for no numbers.
+        // The sum starts at positive zero, because `Sum` of an empty iterator returns −0.
         live.fold(0.0, |all, (_, ones)| all + items(ones))
     }
 
@@ -368,11 +368,12 @@ impl<B: BitsMut> Clear for Window<B> {
 
 impl<B: BitsMut, C: Bits<Word = u64>> Merge<Window<C>> for Window<B> {
     /// Merges the items of both filters. The merged filter remembers each item at least as long as
-    /// the filter that the item comes from. With a span of time, slices of the same time are
-    /// joined. With a span of items, slices of the same age are joined. The current time of the
-    /// merged filter is the later of the two current times. The merged filter forgets the items
-    /// that are outside the window at its current time. The joined slices contain the items of both
-    /// filters, so the rate may be above the planned rate.
+    /// the filter that the item comes from. If the span is a time, the merge joins the slices that
+    /// cover the same period in both filters. If the span is a number of items, the merge joins the
+    /// slices that have the same age in both filters. The current time of the merged filter is the
+    /// later of the two current times. The merged filter forgets the items that are outside the
+    /// window at its current time. The joined slices contain the items of both filters, so the rate
+    /// may be above the planned rate.
     fn merge(&mut self, other: &Window<C>) -> Result<(), MergeError> {
         MergeError::check_layouts(self, other)?;
         let pairs = self.clock.merge(&other.clock).ok_or(MergeError::Span)?;

@@ -114,8 +114,9 @@ impl Blocks {
         items / mean
     }
 
-    /// Returns the fewest bits, at most `max_bits`, that keep `rate`. The search starts from a
-    /// guess of the places.
+    /// Returns the fewest bits, at most `max_bits`, that keep `rate`. The search starts from
+    /// `guess`, an estimate of the number of places. A place is a block, or in a window the group
+    /// of blocks with the same number.
     fn fewest_from(self, guess: f64, items: u64, rate: f64, max_bits: u64) -> Option<u64> {
         let rate_of = |places| self.rate(items, places);
         let places = smallest_from(guess, self.most_places(max_bits), rate, rate_of)?;

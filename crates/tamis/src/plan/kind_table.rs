@@ -45,7 +45,8 @@ macro_rules! kinds {
                 stores_copies: true,
                 ..PLAIN
             };
-            /// Prefixes of hashes in pages that split: any number of items.
+            /// Prefixes of hashes in pages. Pages split as the filter grows, so the filter accepts
+            /// any number of items.
             Growing = 6, Growing<B>, Growing::new, GrowingSizing, {
                 name: "growing",
                 summary: "any number of items at a constant rate",

@@ -1,11 +1,11 @@
 //! The formulas of false positive rates. There are two models and a lower limit:
 //!
 //! **Blocks.** `n` items are distributed over `B` blocks at random. P(j) is the probability that a
-//! block holds j items: binomial, with n draws at 1/B. f(j) is the probability that a block with j
-//! items reports an absent item as present. The eight lanes are independent, so f(j) = (1 − q^j)^8.
-//! Here q = 1 − 1/L, and L is the number of bits of a lane. The rate is Σ P(j) f(j). The rate of a
-//! filter with blocks is higher than the rate of the classic formula, which uses only the mean
-//! number of items in a block.
+//! block holds j items: binomial, with n draws at 1/B. A block with j items reports an absent item
+//! as present with the probability f(j) = (1 − q^j)^8, because the eight lanes of a block are
+//! independent. In the formula of f(j), q = 1 − 1/L, and L is the number of bits of a lane. The
+//! rate is Σ P(j) f(j). The rate of a filter with blocks is higher than the rate of the classic
+//! formula, which uses only the mean number of items in a block.
 //!
 //! The sum has a closed form. By the binomial theorem, f(j) is a sum of powers q^ij. The mean of
 //! q^ij is (1 − (1 − q^i)/B)^n. Therefore the rate is Σ (−1)^i C(8, i) (1 − (1 − q^i)/B)^n for i =

@@ -83,8 +83,9 @@ pub(crate) fn smallest_from(
 }
 
 /// Compares two geometries. Returns the geometry with fewer bits, and the number of its bits. If
-/// both geometries take the same number of bits, returns the first geometry. `settle` returns the
-/// fewest bits of a geometry, up to a limit, from a guess.
+/// both geometries take the same number of bits, returns the first geometry. The arguments of
+/// `settle` are a geometry, the guess at which the search starts, and the maximum number of bits.
+/// `settle` returns the minimum number of bits for the geometry.
 pub(crate) fn fewer(
     guesses: [f64; 2],
     geometries: [Geometry; 2],

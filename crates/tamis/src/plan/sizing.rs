@@ -107,10 +107,10 @@ pub(crate) struct Best {
 pub(crate) struct Sample {
     /// The number of parts among which the items are divided: the slices of a window, or 1.
     pub parts: f64,
-    /// The number of bits of a part.
+    /// The number of bits of one slice of a window, or of the whole filter.
     pub bits: f64,
-    /// How many bits the items of a part set. A bit is counted once for each item that sets the
-    /// bit.
+    /// The number of bits that the items of one slice, or of the whole filter, set. A bit is
+    /// counted once for each item that sets the bit.
     pub draws: f64,
     /// The standard deviation of the rate for a fixed number of items.
     pub rate_deviation: f64,

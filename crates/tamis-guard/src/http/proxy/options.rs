@@ -33,15 +33,15 @@ pub struct ProxyOptions {
     pub body_timeout: Duration,
     /// The time for which a client connection stays open between two requests.
     pub idle_timeout: Duration,
-    /// The time for which an idle connection to the upstream service stays open. This time should be shorter than the
-    /// idle limit of the upstream service.
+    /// The time for which an idle connection to the upstream service stays open. The value of `upstream_idle_timeout`
+    /// should be lower than the idle limit of the upstream service.
     pub upstream_idle_timeout: Duration,
     /// The time limit for the requests in progress after a shutdown begins.
     pub shutdown_timeout: Duration,
     /// The maximum number of concurrent client connections. Further clients wait.
     pub max_connections: u32,
-    /// The maximum size of an HTTP/1.1 message head in bytes. The minimum value is 8192. The value also limits each
-    /// buffer of a connection.
+    /// The maximum size of an HTTP/1.1 message head in bytes. The minimum value of `max_head_bytes` is 8192 bytes. The
+    /// maximum size of a message head also limits each buffer of a connection.
     pub max_head_bytes: usize,
     /// True if a trusted proxy in front of this proxy sets `X-Forwarded-For`, `X-Forwarded-Proto`, `X-Forwarded-Host`
     /// and `Forwarded`. If the field is false, the proxy removes the forwarding headers that the client has sent.

@@ -15,9 +15,9 @@ pub(super) struct Column {
     pub(super) data_type: String,
     /// The value of `COLUMN_TYPE`, such as `int(10) unsigned`.
     pub(super) column_type: String,
-    /// The character set. The text is empty for numbers.
+    /// The character set of the column. For a column of numbers, `charset` is empty.
     pub(super) charset: String,
-    /// The collation, such as `utf8mb4_general_ci`. The text is empty for numbers.
+    /// The collation, such as `utf8mb4_general_ci`. For a column of numbers, `collation` is empty.
     pub(super) collation: String,
 }
 

@@ -127,7 +127,7 @@ fn name(text: &str) -> Option<(String, &str)> {
     }
 }
 
-/// Parses ``(`a`, `b`)``. Returns the names and the rest of the text.
+/// Parses ``(`a`, `b`)``. Returns the names in the brackets, and the text after the closing bracket.
 fn names_in_brackets(text: &str) -> Option<(Vec<String>, &str)> {
     let mut rest = text.trim_start().strip_prefix('(')?;
     let mut names = Vec::new();

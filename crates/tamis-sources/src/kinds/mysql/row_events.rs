@@ -47,7 +47,8 @@ struct Column {
 /// The table maps of a transaction.
 #[derive(Debug, Default)]
 pub(super) struct TableMaps {
-    /// The table maps by table id. The value is `None` for every table except the followed table.
+    /// The decoded table map events, indexed by table id. The map contains `None` for every table except the followed
+    /// table.
     maps: HashMap<u64, Option<Result<Vec<Column>, Unreadable>>>,
 }
 

@@ -63,8 +63,8 @@ pub(crate) trait PolledDatabase {
         None
     }
 
-    /// Runs `queries` in one read transaction if a transaction is cheap, as in SQLite. The order of the queries is
-    /// correct without a transaction too.
+    /// Runs `queries` in one read transaction if a transaction is cheap, as in SQLite. Without a transaction, the order
+    /// of the queries ensures a correct result.
     fn in_snapshot<T>(
         &self,
         queries: impl FnOnce() -> Result<T, SourceError>,

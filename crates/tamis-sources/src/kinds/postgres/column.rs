@@ -41,7 +41,7 @@ impl ColumnKind {
         }
     }
 
-    /// Returns the fold of text ids.
+    /// Returns the function that converts a text id to its key.
     pub(super) fn fold(self) -> Fold {
         match self {
             Self::Integer | Self::Uuid | Self::Text => Fold::Exact,

@@ -194,7 +194,8 @@ impl<'r> Follower<'r> {
         Some(LogPlace { server, definition, versions, position })
     }
 
-    /// Returns the progress for the server. The server must keep the log after the last snapshot on disk.
+    /// Returns the progress for the server. The server must keep the part of the log that follows the position of the
+    /// stored snapshot.
     fn applied(&mut self) -> Applied {
         let needed = self.permanent.as_ref().and_then(|server| self.resume.needed(server));
         let deletable = needed.map_or(self.position, |needed| needed.min(self.position));
@@ -235,8 +236,9 @@ impl<'r> Follower<'r> {
                         }
                         Effect::Defined => {
                             drop(reached);
-                            // The query runs before the next deletion is applied. If a command alters the table after
-                            // the query, the stream sends a new definition.
+                            // The source queries the state of the server before it applies the next deletion. If a
+                            // command alters the table after this query of the state, the stream sends a new
+                            // definition.
                             let moment = Instant::now();
                             let state = self.connection.server.state(&self.slot).await?;
                             if !self.compare(moment, &state) {

@@ -120,7 +120,7 @@ struct Rule {
 impl Rule {
     /// # Panics
     ///
-    /// If the slot numbers of the table do not fit in 31 bits.
+    /// Panics if the slot numbers of the table do not fit in 31 bits.
     #[inline]
     #[target_feature(enable = "avx2")]
     fn new(pairs: &Pairs) -> Self {

@@ -17,7 +17,7 @@ use crate::exact::integer_set::error::RangeError;
 /// smallest. A value takes 2 bytes in a sparse block and 1 bit in a dense block. A run of
 /// consecutive values takes almost no memory. A compressed set has the methods of [`DenseSet`], but
 /// no fixed range. Values that are far apart in `u64` take some hundred bytes each. For values that
-/// are far apart, a hash set takes less memory.
+/// are far apart, a hash set takes less memory than a compressed set.
 ///
 /// # Examples
 ///

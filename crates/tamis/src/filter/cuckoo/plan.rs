@@ -59,9 +59,9 @@ fn most_crowded(items: f64) -> f64 {
     1e-6 * (items / 1e5).clamp(1.0, 100.0)
 }
 
-/// Returns true if `items` distinct items fit in a table. The result true is wrong for about one
-/// table in a million. For the largest tables, the result true is wrong for one table in ten
-/// thousand (`most_crowded`).
+/// Returns true if `items` distinct items fit in a table. For about one table in a million, `fits`
+/// returns true although the items do not fit. Among the largest tables, `fits` wrongly returns
+/// true for one table in ten thousand (`most_crowded`).
 ///
 /// Three rules decide whether the items fit:
 ///
@@ -99,7 +99,7 @@ fn crowded(table: &Table, n: f64) -> f64 {
     // The number of items of a key is Poisson distributed. A key holds at most 2b items, so if two
     // keys together have 3b + 1 items, each key has at least b + 1 items.
     let load = n / (starts * fingerprints);
-    // The factors count the pairs of fingerprints at each start, in each half.
+    // Each of the `2 * starts` buckets is shared by `fingerprints² / 2` pairs of keys.
     starts * fingerprints * fingerprints * load.powi(3 * b + 1) * ways_to_crowd(table.bucket())
 }
 
@@ -123,7 +123,8 @@ struct Requirements {
     bucket: u32,
     items: u64,
     rate: f64,
-    /// The minimum number of keys that keep the rate.
+    /// The minimum number of possible keys with which the filter keeps the rate. A key is a pair of
+    /// bucket and fingerprint.
     keys: f64,
     /// The minimum number of slots for the table as a whole, without regard to the load limit.
     slots: f64,

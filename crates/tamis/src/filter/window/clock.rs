@@ -13,7 +13,7 @@ pub enum Span {
     /// Milliseconds of the time that the caller passes to
     /// [`Window::advance`](crate::Window::advance).
     Millis(u64),
-    /// The number of other items that are stored after the item.
+    /// The minimum number of later items that the filter stores before it forgets an item.
     Items(u64),
 }
 
@@ -136,9 +136,9 @@ impl Clock {
     /// Begins the next slice of a window of items.
     pub(super) fn next_slice(&mut self) {
         if self.present >= LATEST {
-            // Only a crafted file has a slice number this high. The clock continues at a low
-            // number, because a file with a higher number cannot be read. With a span of items,
-            // only the slice number modulo the number of slots matters.
+            // Only a crafted file contains the slice number `LATEST`. The clock continues at a low
+            // number, because a file with a slice number above `LATEST` cannot be read. With a span
+            // of items, only the slice number modulo the number of slots matters.
             let slots = self.slots() as u64;
             let behind = (self.present - self.memory).min(slots);
             self.memory = self.memory % slots + slots;

@@ -4,8 +4,8 @@
 //!
 //! A snapshot has a start and an end. The start and the end are ends of transactions. The ids of the snapshot contain
 //! all changes up to the start, and no deletion after the end. The reason is a lock: [`Follower`] applies the deletions
-//! of a transaction and records its end under one lock. The writer copies the deletions before it reads the end under
-//! the lock of [`Follower`].
+//! of a transaction and records its end under one lock. The snapshot writer copies the deletions first. After the copy,
+//! the writer reads the end of the snapshot while it holds the lock of [`Follower`].
 //!
 //! ```text
 //! log   ──────┬───────────────┬──────────────────┬────────▶

@@ -194,7 +194,7 @@ impl<B: Bits<Word = u64>> Table<FlatPages<B>> {
     ///
     /// # Errors
     ///
-    /// [`WordsError`] if a table with this rule of growth never writes these words.
+    /// [`WordsError`] if `bits` is not a valid table for `growth`.
     pub(crate) fn view(growth: Growth, bits: B) -> Result<Self, WordsError> {
         let words = bits.words();
         let &[order, items, unsplit, ..] = words else { return Err(WordsError::Head) };

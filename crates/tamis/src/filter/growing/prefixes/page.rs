@@ -101,8 +101,8 @@ impl Form {
         Self { entry_bits, lanes, lows, highs: lows << (entry_bits - 1) }
     }
 
-    /// Returns the entries of a run in the highest bits of a word. The lower bits of the word are
-    /// zero. Returns `None` if the entries do not fit in a word.
+    /// Returns the entries of a run in the highest bits of a word. All bits of the word below the
+    /// entries are zero. Returns `None` if the entries do not fit in a word.
     #[inline(always)]
     pub fn run_window(&self, page: &[u64], end: usize, first: usize, len: usize) -> Option<u64> {
         let others = u64::MAX.checked_shr(len as u32 * self.entry_bits)?;
@@ -209,8 +209,8 @@ pub(super) fn block_bounds(page: &[u64], block: usize) -> (usize, usize) {
     page.first_chunk().map_or((0, 0), |head| bounds(head, block))
 }
 
-/// Makes a block one word longer in a header. The end of the block and all later blocks move by one
-/// word. No slot overflows if fewer than [`MAX_WORDS`] words were in use.
+/// Adds one word to the length of a block, in the header of a page. The end of the block and all
+/// later blocks move by one word. No slot overflows if fewer than [`MAX_WORDS`] words were in use.
 #[inline(always)]
 pub(super) fn lengthen(head: &mut Head, block: usize) {
     // Adds one to slot 0, which is the end of the last block, and to the slots of later blocks.

@@ -66,8 +66,8 @@ impl PageWriter {
         self.entries_bits = 0;
     }
 
-    /// Appends `len` entries, which are in the highest bits of `window`. The other bits of `window`
-    /// are zero.
+    /// Appends `len` entries, which are in the highest bits of `window`. All bits of `window` below
+    /// the entries are zero.
     #[inline(always)]
     fn push_entries(&mut self, window: u64, len: usize) {
         let (word, used) = (self.entries_bits / 64, self.entries_bits % 64);
