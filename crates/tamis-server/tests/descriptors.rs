@@ -14,12 +14,6 @@ fn limit(current: u64, maximum: u64) {
     setrlimit(Resource::Nofile, Rlimit { current: Some(current), maximum: Some(maximum) }).unwrap();
 }
 
-fn max_clients(client: &mut Client) -> u64 {
-    let Reply::Array(pair) = client.say(&["CONFIG", "GET", "maxclients"]) else { panic!() };
-    let Reply::Bulk(number) = &pair[1] else { panic!() };
-    std::str::from_utf8(number).unwrap().parse().unwrap()
-}
-
 #[test]
 fn the_limit_of_open_files_is_raised_and_maxclients_fits_to_it() {
     limit(200, 500);
@@ -28,7 +22,9 @@ fn the_limit_of_open_files_is_raised_and_maxclients_fits_to_it() {
     let server = Server::start(config.clone()).unwrap();
     assert_eq!(getrlimit(Resource::Nofile).current, Some(500));
     let mut client = Client::connect(server.addresses()[0]);
-    let most = max_clients(&mut client);
+    let pair = client.list(&["CONFIG", "GET", "maxclients"]);
+    let Reply::Bulk(number) = &pair[1] else { panic!("{pair:?}") };
+    let most: u64 = std::str::from_utf8(number).unwrap().parse().unwrap();
     assert!((400..500).contains(&most), "{most}");
     let refusal = client.refused(&["CONFIG", "SET", "maxclients", "1000"]);
     assert!(refusal.contains(&format!("try with {most}")), "{refusal}");

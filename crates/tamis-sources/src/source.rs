@@ -129,6 +129,8 @@ mod tests {
     use std::sync::mpsc::{Receiver, channel};
     use std::time::{Duration, Instant};
 
+    use tamis_testing::wait_until;
+
     use super::*;
     use crate::errors::source_error::SourceError;
     use crate::ids::id::{IdType, IntegerForm};
@@ -166,23 +168,12 @@ mod tests {
         }
     }
 
-    fn wait(what: &str, is_done: impl Fn() -> bool) {
-        let end = Instant::now() + Duration::from_secs(30);
-        while !is_done() {
-            assert!(Instant::now() < end, "{what}");
-            std::thread::sleep(Duration::from_millis(1));
-        }
-    }
-
     #[test]
     fn after_a_panic_the_set_is_stale_until_another_reader_has_read() {
         let id = IdType::Integer { min: 1, max: 9, form: IntegerForm::default() };
         let ids = Arc::new(IdSet::new(IdSetOptions::new(id)).unwrap());
-        let (allow, receivers) = {
-            let channels = [channel(), channel()];
-            let [(first, one), (second, two)] = channels;
-            ([first, second], Mutex::new(vec![two, one]))
-        };
+        let [(first, one), (second, two)] = [channel(), channel()];
+        let receivers = Mutex::new(vec![two, one]);
         let options = SourceOptions {
             interval: Duration::ZERO,
             stale_after: Duration::from_secs(3600),
@@ -190,13 +181,17 @@ mod tests {
             ..SourceOptions::default()
         };
         let source = Source::start(Arc::clone(&ids), Readers(receivers), options);
-        wait("synced", || ids.state() == SyncState::Synced);
-        allow[0].send(()).unwrap();
-        wait("an error", || source.status().last_error.is_some() || source.status().failures > 0);
-        wait("read again", || ids.state() == SyncState::Synced && source.status().failures == 1);
-        allow[1].send(()).unwrap();
+        wait_until("synced", || ids.state() == SyncState::Synced);
+        first.send(()).unwrap();
+        wait_until("an error", || {
+            source.status().last_error.is_some() || source.status().failures > 0
+        });
+        wait_until("read again", || {
+            ids.state() == SyncState::Synced && source.status().failures == 1
+        });
+        second.send(()).unwrap();
         // No remaining reader of the source succeeds.
-        wait("a second panic", || source.status().failures > 1);
+        wait_until("a second panic", || source.status().failures > 1);
         let error = source.status().last_error.unwrap();
         assert!(error.contains("panicked"), "{error}");
         assert_eq!(ids.state(), SyncState::Stale);

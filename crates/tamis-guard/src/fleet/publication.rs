@@ -389,16 +389,15 @@ mod tests {
     #[tokio::test]
     async fn a_slow_follower_loses_its_snapshot_to_the_second_one_after_it() {
         let publication = publication();
-        let request = request();
-        let mut slow = publication.answer(&request).await.into_body();
+        let mut slow = publication.answer(&request()).await.into_body();
         let first = slow.frame().await.unwrap().unwrap().into_data().unwrap();
         fill_history(&publication);
-        let mut second = publication.answer(&request).await;
+        let mut second = publication.answer(&request()).await;
         // The first and the second snapshot are in memory.
         let next = slow.frame().await.unwrap().unwrap().into_data().unwrap();
         assert_eq!(first.len(), next.len());
         fill_history(&publication);
-        let third = publication.answer(&request).await;
+        let third = publication.answer(&request()).await;
         assert!(slow.frame().await.unwrap().is_err());
         assert_ne!(position(&second), position(&third));
         for answer in [&mut second, &mut { third }] {
@@ -412,12 +411,11 @@ mod tests {
     #[tokio::test]
     async fn a_snapshot_that_no_follower_gets_makes_room_for_the_next_one() {
         let publication = publication();
-        let request = request();
-        let mut slow = publication.answer(&request).await.into_body();
+        let mut slow = publication.answer(&request()).await.into_body();
         for _ in 0..3 {
             fill_history(&publication);
             // The follower of this response disconnects.
-            drop(publication.answer(&request).await);
+            drop(publication.answer(&request()).await);
         }
         // Only two snapshots are in memory: the snapshot that is being sent, and the last snapshot.
         slow.frame().await.unwrap().unwrap();
@@ -426,8 +424,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_snapshot_is_dropped_after_its_last_use_but_not_while_it_is_sent() {
         let publication = publication();
-        let request = request();
-        let mut slow = publication.answer(&request).await.into_body();
+        let mut slow = publication.answer(&request()).await.into_body();
         // The time of the last use comes from the real clock, so the test sets an older time.
         if let Some(last) = &mut publication.snapshots.lock().await.last {
             last.used = Instant::now().checked_sub(SNAPSHOT_KEPT).unwrap();

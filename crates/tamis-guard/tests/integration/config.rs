@@ -22,6 +22,11 @@ fn message(text: &str) -> String {
     Config::parse(text, "guard.toml").expect_err(text).to_string()
 }
 
+/// Returns the good configuration with another source.
+fn with_source(fields: &str) -> String {
+    GOOD.replace("kind = \"lines\", path = \"ids.txt\"", fields)
+}
+
 /// Tests the message about the good configuration with another text in place of `from`.
 fn refused(from: &str, to: &str, expected: &str) {
     assert!(GOOD.contains(from), "{from}");
@@ -69,6 +74,22 @@ fn wrong_values_are_named_with_their_place() {
     ] {
         refused("\n[[route]]", &format!("\n[[route]]\n{field}"), expected);
     }
+    for (before, expected) in [
+        (
+            "[snapshots]\nfolder = \"state\"\nevery = \"10ms\"",
+            "snapshots.every: must be at least 1s",
+        ),
+        ("[snapshots]", "missing field `folder`"),
+        ("admin = { listen = \"x\" }", "unknown field `admin`"),
+        ("[admin]\nlisten = \"x\"", "admin.listen: \"x\" is not"),
+        ("[[learn]]\npath = \"/p\"\nplaces = \"body:id\"\nids = \"products\"", "learn 1: places"),
+        (
+            "[[learn]]\npath = \"/p\"\nplaces = \"answer json:/id\"\nids = \"no\"",
+            "learn 1: ids: there is no table [ids.no]",
+        ),
+    ] {
+        refused("[ids.products]", &format!("{before}\n[ids.products]"), expected);
+    }
     for (from, to, expected) in [
         ("upstream", "upstrem", "guard.toml:4:1: unknown field `upstrem`"),
         ("listen =", "listen", "guard.toml:3:"),
@@ -77,12 +98,6 @@ fn wrong_values_are_named_with_their_place() {
         ("http://127.0.0.1:9", "ftp://a", "begins with neither http:// nor https://"),
         ("\nupstream", "\nbody_timeout = \"5\"\nupstream", "expected a time such as \"250ms\""),
         ("\nupstream", "\nmax_head = 10\nupstream", "guard.toml: proxy: max_connections must"),
-        (
-            "[ids.products]",
-            "[snapshots]\nfolder = \"state\"\nevery = \"10ms\"\n[ids.products]",
-            "snapshots.every: must be at least 1s",
-        ),
-        ("[ids.products]", "[snapshots]\n[ids.products]", "missing field `folder`"),
         ("\"lines\"", "\"pipe\"", "unknown variant `pipe`, expected one of `lines`, `csv`"),
         ("path = \"ids.txt\"", "pth = \"ids.txt\"", "unknown field `pth`"),
         ("/pms/", "pms/", "route 1: path: the path \"pms/productInfo/{id}\" does not begin"),
@@ -90,18 +105,6 @@ fn wrong_values_are_named_with_their_place() {
         ("path:id", "body:id", "is not the place of an id"),
         ("= \"products\"", "= \"users\"", "no table [ids.users]; there are: products"),
         ("{ \"path:id\" = \"products\" }", "{}", "route 1: ids: write where the id is"),
-        (
-            "\n[[route]]",
-            "\n[[learn]]\npath = \"/p\"\nplaces = \"body:id\"\nids = \"products\"\n[[route]]",
-            "learn 1: places",
-        ),
-        (
-            "\n[[route]]",
-            "\n[[learn]]\npath = \"/p\"\nplaces = \"answer json:/id\"\nids = \"no\"\n[[route]]",
-            "learn 1: ids: there is no table [ids.no]",
-        ),
-        ("[ids.products]", "admin = { listen = \"x\" }\n[ids.products]", "unknown field `admin`"),
-        ("[ids.products]", "[admin]\nlisten = \"x\"\n[ids.products]", "admin.listen: \"x\" is not"),
         (
             "kind = \"lines\", path = \"ids.txt\"",
             "kind = \"mysql\", url = \"${TAMIS_NO_SUCH}\", table = \"t\", column = \"id\"",
@@ -180,8 +183,7 @@ fn a_permanent_slot_needs_a_valid_name_and_snapshots() {
     let with = |slot: &str, more: &str| {
         let source = "kind = \"postgres\", url = \"postgres://a@b/c\", table = \"t\"";
         let source = format!("{source}, column = \"id\", slot = \"{slot}\"");
-        let text = GOOD.replace("kind = \"lines\", path = \"ids.txt\"", &source);
-        format!("{more}\n{text}")
+        format!("{more}\n{}", with_source(&source))
     };
     let snapshots = "[snapshots]\nfolder = \"a\"";
     Config::parse(&with("tamis_guard_1", snapshots), "a").unwrap();
@@ -205,10 +207,8 @@ fn a_permanent_slot_needs_a_valid_name_and_snapshots() {
 fn a_poll_needs_a_change_column_and_a_log_has_none() {
     for (kind, of_log) in [("mysql", "server_id = 7"), ("postgres", "publication = \"p\"")] {
         let with = |fields: &str| {
-            let source = format!(
-                "kind = \"{kind}\", url = \"{kind}://a@b/c\", table = \"t\", column = \"id\""
-            );
-            GOOD.replace("kind = \"lines\", path = \"ids.txt\"", &format!("{source}, {fields}"))
+            let table = "table = \"t\", column = \"id\"";
+            with_source(&format!("kind = \"{kind}\", url = \"{kind}://a@b/c\", {table}, {fields}"))
         };
         let field = of_log.split(' ').next().unwrap();
         for (fields, expected) in [
@@ -240,10 +240,8 @@ fn a_poll_needs_a_change_column_and_a_log_has_none() {
 
 #[test]
 fn a_ca_of_a_redis_source_needs_an_encrypted_url() {
-    let with_url = |url: &str| {
-        let source = format!("kind = \"redis\", url = \"{url}\", ca = \"ca.pem\"");
-        GOOD.replace("kind = \"lines\", path = \"ids.txt\"", &source)
-    };
+    let with_url =
+        |url: &str| with_source(&format!("kind = \"redis\", url = \"{url}\", ca = \"ca.pem\""));
     let found = message(&with_url("redis://host/seen"));
     assert!(found.contains("ids.products.source.ca: only with rediss://"), "{found}");
     Config::parse(&with_url("rediss://host/seen"), "guard.toml").unwrap();

@@ -12,6 +12,8 @@ mod fleet;
 mod layer;
 mod learn;
 mod proxy;
+#[path = "../../../../tests/exchanges/recorder.rs"]
+mod recorder;
 mod service;
 mod single_flight;
 #[path = "../../../tamis-sources/tests/support/sqlite_shop.rs"]

@@ -6,21 +6,16 @@ use std::io::Write as _;
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
-use crate::client::Client;
+use crate::client::{Client, with_items};
 use crate::http::{Answer, get, get_with, send};
+use crate::support::{self, start_with};
 use serde_json::Value as Json;
 use tamis_resp::Reply;
 use tamis_server::{Config, HttpPort, Server, ServerError};
 use tamis_testing::{connect, in_time, read_to_end, try_connect, wait_for, wait_until};
 
 fn config() -> Config {
-    Config {
-        port: 0,
-        http_port: HttpPort::At(0),
-        threads: 1,
-        append_only: false,
-        ..Config::default()
-    }
+    Config { http_port: HttpPort::At(0), ..support::config() }
 }
 
 fn start(config: Config) -> (Server, SocketAddr) {
@@ -30,8 +25,8 @@ fn start(config: Config) -> (Server, SocketAddr) {
 }
 
 fn start_with_client(config: Config) -> (Server, SocketAddr, Client) {
-    let (server, address) = start(config);
-    let client = Client::connect(server.addresses()[0]);
+    let (server, client) = start_with(config);
+    let address = server.http_address().unwrap();
     (server, address, client)
 }
 
@@ -281,11 +276,11 @@ fn a_console_off_loopback_requires_a_password() {
         let refused = Server::start(Config { http_port, ..open.clone() });
         assert!(matches!(refused, Err(ServerError::Unprotected { .. })), "{http_port:?}");
     }
-    let (server, address) = start(Config { password: "secret".to_owned(), ..open });
+    let password = "secret".to_owned();
+    let (_server, address, mut client) = start_with_client(Config { password, ..open });
     let local = SocketAddr::from(([127, 0, 0, 1], address.port()));
     let line = "Host: tamis.example\r\nAuthorization: Basic ZGVmYXVsdDpzZWNyZXQ=\r\n";
     assert_eq!(get_with(local, "/", line).status, 200);
-    let mut client = Client::connect(server.addresses()[0]);
     client.say(&["AUTH", "secret"]);
     assert!(matches!(client.say(&["CONFIG", "SET", "requirepass", ""]), Reply::Error(_)));
 }
@@ -390,9 +385,6 @@ fn filters_are_listed_worst_first_and_by_pattern() {
         let data = data_of(address, &format!("/api/filters.json{query}"));
         assert_eq!(keys_of(&data), expected, "{query}");
     }
-    for query in ["?limit=-1", "?limit=", "?limit=x", "?limit=%ff"] {
-        assert_eq!(get(address, &format!("/api/filters.json{query}")).status, 400, "{query}");
-    }
     for (query, expected) in [
         ("?sort=key", &["a:empty", "a:half", "b:nearly", "b:over"][..]),
         ("?sort=items&order=desc", &["b:over", "b:nearly", "a:half", "a:empty"]),
@@ -407,7 +399,8 @@ fn filters_are_listed_worst_first_and_by_pattern() {
         let (from, to) = (&data["measured_from_millis"], &data["measured_millis"]);
         assert!(from.as_u64() > Some(0) && from.as_u64() <= to.as_u64(), "{data}");
     }
-    for query in ["?sort=", "?sort=none", "?order=up", "?offset=-1"] {
+    let wrong = "?limit=-1 ?limit= ?limit=x ?limit=%ff ?sort= ?sort=none ?order=up ?offset=-1";
+    for query in wrong.split(' ') {
         assert_eq!(get(address, &format!("/api/filters.json{query}")).status, 400, "{query}");
     }
     let overview = data_of(address, "/api/overview.json");
@@ -501,9 +494,7 @@ fn kinds_have_stable_ids() {
 fn the_fill_of_a_window_relates_to_the_items_that_it_holds_when_full() {
     let (_server, address, mut client) = start_with_client(config());
     client.say(&["TM.RESERVE", "w", "KIND", "window", "WINDOW", "900", "ITEMS", "RATE", "0.01"]);
-    for item in 0..5000 {
-        client.say(&["TM.ADD", "w", &item.to_string()]);
-    }
+    client.list(&with_items("TM.MADD w", 0..5000));
     let data = data_of(address, "/api/filter.json?key=w");
     let (items, layer) = (data["items"].as_f64().unwrap(), &data["layers"][0]);
     assert_eq!((&data["capacity"], &layer["capacity"]), (&900.into(), &data["held_capacity"]));
@@ -517,9 +508,7 @@ fn the_fill_of_a_window_relates_to_the_items_that_it_holds_when_full() {
 fn a_saturated_filter_has_no_number_of_items() {
     let (_server, address, mut client) = start_with_client(config());
     client.say(&["TM.RESERVE", "k", "KIND", "classic", "ITEMS", "10", "RATE", "0.01"]);
-    for item in 0..1000 {
-        client.say(&["TM.ADD", "k", &item.to_string()]);
-    }
+    client.list(&with_items("TM.MADD k", 0..1000));
     let data = data_of(address, "/api/filter.json?key=k");
     assert_eq!((&data["items"], &data["layers"][0]["items"]), (&Json::Null, &Json::Null));
     assert_eq!((&data["rate_now"], &data["over_rate"]), (&1.0.into(), &true.into()));

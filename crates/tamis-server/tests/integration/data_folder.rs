@@ -6,6 +6,7 @@ use tamis_server::{Config, DataReport, DurabilityError, HashKey, Server, check_d
 use tempfile::TempDir;
 
 use crate::client::Client;
+use crate::support::start_with;
 
 /// The length of the header of logs and snapshots, in bytes.
 pub const HEADER_BYTES: usize = 36;
@@ -18,9 +19,7 @@ pub fn config(dir: &Path) -> Config {
 }
 
 pub fn start(dir: &Path) -> (Server, Client) {
-    let server = Server::start(config(dir)).unwrap();
-    let client = Client::connect(server.addresses()[0]);
-    (server, client)
+    start_with(config(dir))
 }
 
 /// Starts a server on a new folder, and connects a client.

@@ -4,31 +4,11 @@ use std::io::{Read, Write};
 
 use crate::client::{Client, with_items};
 use crate::scenes::{scenes, shown};
+use crate::support::{chunks, config, connect, load_chunk, restore, serve, start, start_with};
 use tamis_commands::COMMANDS;
 use tamis_resp::{Protocol, Reply};
-use tamis_server::{Config, HashKey, Server};
+use tamis_server::{Config, Server};
 use tamis_testing::{in_time, join, read_to_end, wait_until};
-
-/// Returns the configuration of a server without persistence.
-fn config(threads: usize) -> Config {
-    // A fixed key, so that the answers about absent items are the same in every run.
-    let hash_key = HashKey::Fixed(*b"0123456789abcdef");
-    Config { port: 0, threads, append_only: false, hash_key, ..Config::default() }
-}
-
-fn serve(threads: usize) -> Server {
-    Server::start(config(threads)).unwrap()
-}
-
-fn start(threads: usize) -> (Server, Client) {
-    let server = serve(threads);
-    let client = connect(&server);
-    (server, client)
-}
-
-fn connect(server: &Server) -> Client {
-    Client::connect(server.addresses()[0])
-}
 
 const LISTS: [(&str, &str); 11] = [
     ("bf.txt", include_str!("../../../../tests/exchanges/bf.txt")),
@@ -93,8 +73,7 @@ fn the_exchange_lists_pass_over_tcp() {
 #[test]
 fn a_server_with_a_password_requires_authentication() {
     let password = "secret".to_owned();
-    let server = Server::start(Config { password, ..config(1) }).unwrap();
-    let mut client = connect(&server);
+    let (server, mut client) = start_with(Config { password, ..config() });
     for words in [&["PING"][..], &["BF.ADD", "k", "a"], &["CONFIG", "GET", "*"], &["FLUSHALL"]] {
         assert_eq!(client.say(words), Reply::error("NOAUTH Authentication required."));
     }
@@ -174,8 +153,7 @@ fn a_full_filter_ends_the_answers_to_a_long_command() {
 
 #[test]
 fn threads_share_a_filter_and_lose_nothing() {
-    let server = serve(2);
-    let mut setup = connect(&server);
+    let (server, mut setup) = start(2);
     setup.say(&["BF.RESERVE", "reserved", "0.01", "200000"]);
     std::thread::scope(|threads| {
         for thread in 0..4 {
@@ -246,8 +224,7 @@ fn a_client_may_send_a_long_pipeline_before_it_reads() {
 
 #[test]
 fn a_client_that_does_not_read_is_disconnected_and_does_not_delay_others() {
-    let server = serve(1);
-    let mut other = connect(&server);
+    let (server, mut other) = start(1);
     let limit = ["CONFIG", "SET", "client-output-buffer-limit", "normal 1mb 0 0"];
     assert_eq!(other.say(&limit), Reply::ok());
     let mut slow = connect(&server);
@@ -282,8 +259,7 @@ fn a_single_reply_may_exceed_the_output_limit() {
 
 #[test]
 fn a_client_that_reads_slowly_is_disconnected_after_the_time_of_the_soft_limit() {
-    let server = serve(1);
-    let mut other = connect(&server);
+    let (server, mut other) = start(1);
     let limit = ["CONFIG", "SET", "client-output-buffer-limit", "normal 0 1mb 0"];
     assert_eq!(other.say(&limit), Reply::ok());
     let mut slow = connect(&server);
@@ -305,8 +281,8 @@ fn a_client_that_closes_its_sending_side_gets_all_replies() {
 
 #[test]
 fn maxclients_limits_connections_and_client_kill_ends_them() {
-    let server = Server::start(Config { max_clients: 2, ..config(2) }).unwrap();
-    let (mut one, mut two) = (connect(&server), connect(&server));
+    let (server, mut one) = start_with(Config { max_clients: 2, threads: 2, ..config() });
+    let mut two = connect(&server);
     let Reply::Integer(id) = one.say(&["CLIENT", "ID"]) else { panic!() };
     two.say(&["PING"]);
     let mut three = connect(&server);
@@ -321,14 +297,14 @@ fn maxclients_limits_connections_and_client_kill_ends_them() {
 #[test]
 fn a_server_is_not_opened_to_the_network_without_a_password() {
     let bind = vec!["0.0.0.0".parse().unwrap()];
-    let open = Config { bind, ..config(1) };
+    let open = Config { bind, ..config() };
     let refused = Server::start(open.clone()).unwrap_err().to_string();
     assert!(refused.contains("--requirepass"), "{refused}");
     drop(Server::start(Config { protected_mode: false, ..open }).unwrap());
 
     let taken = serve(1);
     let port = taken.addresses()[0].port();
-    let refused = Server::start(Config { port, ..config(1) }).unwrap_err().to_string();
+    let refused = Server::start(Config { port, ..config() }).unwrap_err().to_string();
     assert!(refused.contains("another server") && refused.contains("--port"), "{refused}");
 }
 
@@ -336,7 +312,7 @@ fn a_server_is_not_opened_to_the_network_without_a_password() {
 fn a_server_listens_by_name_and_a_name_is_judged_by_its_addresses() {
     let named = |name: &str| {
         let bind = name.split(' ').map(|it| it.parse().unwrap()).collect();
-        Server::start(Config { bind, ..config(1) })
+        Server::start(Config { bind, ..config() })
     };
     let server = named("localhost 127.0.0.1").unwrap();
     let addresses = server.addresses();
@@ -376,8 +352,8 @@ fn commands_run_in_chunks_have_the_same_effect() {
 
 #[test]
 fn a_transaction_is_refused_when_memory_is_at_its_limit() {
-    let server = serve(1);
-    let (mut one, mut other) = (connect(&server), connect(&server));
+    let (server, mut one) = start(1);
+    let mut other = connect(&server);
     one.say(&["MULTI"]);
     one.say(&["SET", "late", "1"]);
     other.say(&["SET", "large", &"x".repeat(100_000)]);
@@ -426,18 +402,14 @@ fn recorded_payloads_are_restored_and_dumped() {
         ("bits", ["GETBIT", "70000"]),
     ] {
         let payload = client.bytes(&["DUMP", key]);
-        let restore = |to: &str, options: &[&str]| -> Vec<Vec<u8>> {
-            let mut words = vec![b"RESTORE".to_vec(), to.into(), b"0".to_vec(), payload.clone()];
-            words.extend(options.iter().map(|word| word.as_bytes().to_vec()));
-            words
-        };
-        assert_eq!(client.say(&restore("copy", &["REPLACE"])), Reply::ok());
+        let with = |option: &str| [&restore("copy", &payload)[..], &[option.into()]].concat();
+        assert_eq!(client.say(&with("REPLACE")), Reply::ok());
         let ask = |key| [question[0], key, question[1]];
         assert_eq!(client.say(&ask("copy")), client.say(&ask(key)));
         let busy = Reply::error("BUSYKEY Target key name already exists.");
-        assert_eq!(client.say(&restore("copy", &[])), busy);
-        assert_eq!(client.say(&restore("copy", &["FOO"])), Reply::error("ERR syntax error"));
-        let mut damaged = restore("damaged", &[]);
+        assert_eq!(client.say(&restore("copy", &payload)), busy);
+        assert_eq!(client.say(&with("FOO")), Reply::error("ERR syntax error"));
+        let mut damaged = restore("damaged", &payload);
         damaged[3][5] ^= 1;
         let refused = Reply::error("ERR DUMP payload version or checksum are wrong");
         assert_eq!(client.say(&damaged), refused);
@@ -462,37 +434,25 @@ fn filters_of_tamis_are_dumped_in_chunks_and_as_payloads() {
         let ask = |key| with_items(&format!("BF.MEXISTS {key} a b c"), 0..3000);
         let expected = client.say(&ask(key));
 
-        let mut iterator = 0;
-        let mut chunks = 0;
-        loop {
-            let pair = client.list(&["BF.SCANDUMP", key, &iterator.to_string()]);
-            let [Reply::Integer(next), Reply::Bulk(data)] = &pair[..] else { panic!("{pair:?}") };
-            if *next == 0 {
-                assert!(data.is_empty());
-                break;
-            }
-            let load = |iterator: i64| {
-                let iterator = iterator.to_string().into_bytes();
-                vec![b"BF.LOADCHUNK".to_vec(), b"copy".to_vec(), iterator, data.clone()]
-            };
-            if chunks > 0 {
+        let chunks = chunks(&mut client, key);
+        assert_eq!(chunks.len(), if key == "large" { 4 } else { 2 });
+        for (i, (iterator, data)) in chunks.iter().enumerate() {
+            if i > 0 {
                 // A partial load may contain any item, and the server reports the partial load.
                 assert_eq!(client.say(&["BF.EXISTS", "copy", "none"]), Reply::Integer(1));
                 let text = client.refused(&["BF.ADD", "copy", "x"]);
                 assert!(text.contains("is not complete"), "{text}");
-                let text = client.refused(&load(next + 1));
+                let text = client.refused(&load_chunk("copy", iterator + 1, data));
                 assert!(text.contains("in order"), "{text}");
             }
-            assert_eq!(client.say(&load(*next)), Reply::ok(), "{key} {iterator}");
-            iterator = *next;
-            chunks += 1;
+            let loaded = client.say(&load_chunk("copy", *iterator, data));
+            assert_eq!(loaded, Reply::ok(), "{key} {iterator}");
         }
-        assert_eq!(chunks, if key == "large" { 4 } else { 2 });
         assert_eq!(client.say(&ask("copy")), expected);
         assert_eq!(client.say(&["BF.CARD", "copy"]), client.say(&["BF.CARD", key]));
 
         let payload = client.bytes(&["DUMP", key]);
-        assert_eq!(client.say(&[b"RESTORE", &b"restored"[..], b"0", &payload]), Reply::ok());
+        assert_eq!(client.say(&restore("restored", &payload)), Reply::ok());
         assert_eq!(client.say(&ask("restored")), expected);
         assert_eq!(client.say(&["DEL", "copy", "restored"]), Reply::Integer(2));
     }
@@ -502,18 +462,16 @@ fn filters_of_tamis_are_dumped_in_chunks_and_as_payloads() {
 fn invalid_chunks_leave_no_filter() {
     let (_server, mut client) = start(1);
     let header = |len: u64| [b"TAMISDMP".to_vec(), len.to_le_bytes().to_vec()].concat();
-    let load = |iterator: &str, data: &[u8]| {
-        vec![b"BF.LOADCHUNK".to_vec(), b"k".to_vec(), iterator.into(), data.to_vec()]
-    };
+    let load = |iterator: i64, data: &[u8]| load_chunk("k", iterator, data);
     for len in [0, u64::MAX, 1 << 60] {
-        let reply = client.say(&load("1", &header(len)));
+        let reply = client.say(&load(1, &header(len)));
         assert_eq!(reply, Reply::error("ERR received bad data"), "{len}");
     }
-    assert_eq!(client.say(&load("1", &header(8))), Reply::ok());
-    assert!(matches!(client.say(&load("10", b"nine byte")), Reply::Error(_)));
-    assert!(matches!(client.say(&load("1", b"")), Reply::Error(_)));
+    assert_eq!(client.say(&load(1, &header(8))), Reply::ok());
+    assert!(matches!(client.say(&load(10, b"nine byte")), Reply::Error(_)));
+    assert!(matches!(client.say(&load(1, b"")), Reply::Error(_)));
     assert!(matches!(client.say(&["BF.SCANDUMP", "k", "0"]), Reply::Error(_)));
-    let text = client.refused(&load("9", b"no value"));
+    let text = client.refused(&load(9, b"no value"));
     assert!(text.contains("do not form a filter"), "{text}");
     assert_eq!(client.say(&["EXISTS", "k"]), Reply::Integer(0));
 }

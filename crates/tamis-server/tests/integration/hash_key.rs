@@ -1,8 +1,8 @@
 //! New filters hash with a secret key of the server, which each filter stores.
 
-use std::path::Path;
-
 use crate::client::Client;
+use crate::data_folder::{config, restart, start_new};
+use crate::support::{self, chunks, load_chunk, restore, start_with};
 use tamis::Answers;
 use tamis_commands::ScalableBloom;
 use tamis_resp::{Protocol, Reply};
@@ -11,18 +11,8 @@ use tamis_server::{Config, HashKey, Server};
 const FIXED: HashKey = HashKey::Fixed(*b"0123456789abcdef");
 const OTHER: HashKey = HashKey::Fixed(*b"fedcba9876543210");
 
-fn config(dir: &Path) -> Config {
-    Config { port: 0, threads: 1, dir: dir.to_owned(), rewrite_bytes: 0, ..Config::default() }
-}
-
-fn start(config: Config) -> (Server, Client) {
-    let server = Server::start(config).unwrap();
-    let client = Client::connect(server.addresses()[0]);
-    (server, client)
-}
-
 fn in_memory(hash_key: HashKey) -> (Server, Client) {
-    start(Config { append_only: false, hash_key, ..config(Path::new("none")) })
+    start_with(Config { hash_key, ..support::config() })
 }
 
 /// Commands that create a filter of each kind with the key of the server, with one item.
@@ -55,41 +45,36 @@ fn keys() -> impl Iterator<Item = &'static str> {
     FILTERS.iter().map(|filter| filter.split(' ').nth(1).unwrap()).chain(["grown"])
 }
 
-fn dumps(client: &mut Client) -> Vec<(&'static str, Reply)> {
-    keys().map(|key| (key, client.say(&["DUMP", key]))).collect()
+fn dumps(client: &mut Client) -> Vec<(&'static str, Vec<u8>)> {
+    keys().map(|key| (key, client.bytes(&["DUMP", key]))).collect()
 }
 
 #[test]
 fn filters_keep_their_key_and_new_ones_get_it_after_a_restart() {
     for saves in [false, true] {
-        let dir = tempfile::tempdir().unwrap();
-        let (server, mut client) = start(config(dir.path()));
+        let (dir, server, mut client) = start_new();
         make(&mut client);
         if saves {
             assert_eq!(client.say(&["SAVE"]), Reply::ok());
         }
         let before = dumps(&mut client);
-        drop(server);
-        let (server, mut client) = start(config(dir.path()));
+        let (_server, mut client) = restart(server, &dir);
         assert_eq!(dumps(&mut client), before);
         client.ask("TM.RESERVE later KIND split-block ITEMS 100");
         client.ask("BF.RESERVE late 0.01 100");
         assert_eq!(client.ask("TM.MERGE later split"), Reply::ok());
         assert_eq!(client.ask("TM.MERGE late reserved"), Reply::ok());
-        drop(server);
     }
 }
 
 #[test]
 fn filters_keep_their_key_when_the_option_changes() {
-    let dir = tempfile::tempdir().unwrap();
-    let random = config(dir.path());
-    let (server, mut client) = start(random.clone());
+    let (dir, server, mut client) = start_new();
     make(&mut client);
     drop(server);
     let mut items = 0;
     for hash_key in [HashKey::None, FIXED, HashKey::Random, OTHER, FIXED] {
-        let (server, mut client) = start(Config { hash_key, ..random.clone() });
+        let (server, mut client) = start_with(Config { hash_key, ..config(dir.path()) });
         items += 1;
         for key in keys().filter(|key| *key != "full") {
             let item = format!("item:{items}");
@@ -123,7 +108,7 @@ fn each_server_has_a_different_key_unless_it_is_fixed() {
         assert_ne!(one, other, "the bytes of {} tell of a key", one.0);
     }
     // A time-based window stores the time of its creation.
-    let equal = |a: &[(&str, Reply)], b: &[(&str, Reply)]| {
+    let equal = |a: &[(&str, Vec<u8>)], b: &[(&str, Vec<u8>)]| {
         a.iter().zip(b).all(|(a, b)| a.0 == "time" || a == b)
     };
     assert!(equal(&dumps_of(FIXED), &dumps_of(FIXED)));
@@ -149,10 +134,10 @@ fn items_that_collide_without_a_key_do_not_collide_with_one() {
         let say = |client: &mut Client, name: &str, items: &[Vec<u8>]| {
             let mut words = vec![name.as_bytes().to_vec(), b"k".to_vec()];
             words.extend_from_slice(items);
-            client.say(&words)
+            client.list(&words)
         };
         say(&mut client, "BF.MADD", &seen);
-        let Reply::Array(answers) = say(&mut client, "BF.MEXISTS", &forged) else { panic!() };
+        let answers = say(&mut client, "BF.MEXISTS", &forged);
         answers.iter().filter(|answer| **answer == Reply::Integer(1)).count()
     };
     assert_eq!(yes(HashKey::None), forged.len(), "without a key the attacker is right");
@@ -169,12 +154,9 @@ fn copies_and_dumps_keep_the_key_on_another_server() {
     make(&mut from);
     let (_two, mut to) = in_memory(OTHER);
     for (key, dump) in dumps(&mut from) {
-        let Reply::Bulk(dump) = dump else { panic!("{dump:?}") };
-        let restore: [&[u8]; 4] = [b"RESTORE", key.as_bytes(), b"0", &dump];
-        assert_eq!(to.say(&restore), Reply::ok(), "{key}");
+        assert_eq!(to.say(&restore(key, &dump)), Reply::ok(), "{key}");
         assert_eq!(to.say(&["COPY", key, "copy"]), Reply::Integer(1));
-        let copied = to.say(&["DUMP", "copy"]);
-        assert_eq!(copied, Reply::Bulk(dump), "{key}");
+        assert_eq!(to.bytes(&["DUMP", "copy"]), dump, "{key}");
         assert_eq!(to.say(&["TM.EXISTS", "copy", "b"]), Reply::Integer(1), "{key}");
         assert_eq!(to.say(&["TM.CLEAR", "copy"]), Reply::ok());
         if !["full", "cuckoo"].contains(&key) {
@@ -184,18 +166,8 @@ fn copies_and_dumps_keep_the_key_on_another_server() {
     }
     // Copies the filters with SCANDUMP and LOADCHUNK.
     for key in ["unasked", "reserved", "grown"] {
-        let mut position = 0;
-        loop {
-            let reply = from.say(&["BF.SCANDUMP", key, &position.to_string()]);
-            let Reply::Array(parts) = reply else { panic!("{reply:?}") };
-            let [Reply::Integer(next), Reply::Bulk(part)] = &parts[..] else { panic!("{parts:?}") };
-            if *next == 0 {
-                break;
-            }
-            let at = next.to_string();
-            let load: [&[u8]; 4] = [b"BF.LOADCHUNK", b"loaded", at.as_bytes(), part];
-            assert_eq!(to.say(&load), Reply::ok());
-            position = *next;
+        for (iterator, data) in chunks(&mut from, key) {
+            assert_eq!(to.say(&load_chunk("loaded", iterator, &data)), Reply::ok());
         }
         assert_eq!(to.say(&["DUMP", "loaded"]), from.say(&["DUMP", key]), "{key}");
         to.say(&["DEL", "loaded"]);
@@ -228,15 +200,12 @@ fn the_key_is_shown_to_no_client() {
 fn a_filter_made_like_one_of_another_server_merges_with_it() {
     let (_other, mut from) = in_memory(OTHER);
     make(&mut from);
-    let dir = tempfile::tempdir().unwrap();
-    let (server, mut client) = start(config(dir.path()));
+    let (dir, server, mut client) = start_new();
     make(&mut client);
     let mut made = Vec::new();
     for (key, dump) in dumps(&mut from) {
-        let Reply::Bulk(dump) = dump else { panic!("{dump:?}") };
         let theirs = format!("theirs:{key}");
-        let restore: [&[u8]; 4] = [b"RESTORE", theirs.as_bytes(), b"0", &dump];
-        assert_eq!(client.say(&restore), Reply::ok(), "{key}");
+        assert_eq!(client.say(&restore(&theirs, &dump)), Reply::ok(), "{key}");
         let refusal = client.refused(&["TM.MERGE", key, &theirs]);
         assert!(refusal.contains("hash functions or hash keys differ"), "{refusal}");
         let like = format!("like:{key}");
@@ -249,8 +218,7 @@ fn a_filter_made_like_one_of_another_server_merges_with_it() {
         made.iter().map(|(like, _)| client.say(&["DUMP", like])).collect()
     };
     let before = dumped(&mut client);
-    drop(server);
-    let (_server, mut client) = start(config(dir.path()));
+    let (_server, mut client) = restart(server, &dir);
     assert_eq!(dumped(&mut client), before);
     for (like, theirs) in &made {
         // The filter for one item has no room for two, and a cuckoo filter may be full.

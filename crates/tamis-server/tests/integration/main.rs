@@ -11,9 +11,12 @@ mod hash_key;
 mod http;
 mod persistence;
 mod pipelines;
+#[path = "../../../../tests/exchanges/recorder.rs"]
+mod recorder;
 mod repair;
 #[path = "../../../../tests/exchanges/exchanges.rs"]
 mod scenes;
+mod support;
 mod tls;
 mod users;
 mod watching;

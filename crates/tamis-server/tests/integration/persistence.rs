@@ -8,6 +8,7 @@ use crate::data_folder::{
     LOG_HEADER_BYTES, assert_refused, check, config, copy_of, logs, only_log, repair, restart,
     secret_of, start, start_new,
 };
+use crate::support::{self, chunks, connect, load_chunk, restore, start_with};
 use tamis_formats::RedisValue;
 use tamis_resp::Reply;
 use tamis_server::{Config, FsyncPolicy, HashKey, Server};
@@ -282,8 +283,8 @@ fn a_snapshot_during_writes_loses_nothing() {
 /// Returns a folder after a crash of a server that never synced its log.
 fn unsynced(change: impl FnOnce(&mut Client)) -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
-    let server = Server::start(Config { sync: FsyncPolicy::Never, ..config(dir.path()) }).unwrap();
-    let mut client = Client::connect(server.addresses()[0]);
+    let sync = FsyncPolicy::Never;
+    let (_server, mut client) = start_with(Config { sync, ..config(dir.path()) });
     change(&mut client);
     copy_of(dir.path())
 }
@@ -329,8 +330,7 @@ fn damage_in_the_middle_is_refused_and_nothing_is_changed() {
     }
     drop(server);
     let log = only_log(dir.path());
-    let snapshot =
-        dir.path().join(log.file_name().unwrap().to_str().unwrap().replace("log", "snapshot"));
+    let snapshot = dir.path().join("snapshot-1.tamis");
     for (path, places) in [(&log, LOG_HEADER_BYTES..300), (&snapshot, 20..400)] {
         let whole = std::fs::read(path).unwrap();
         for at in places.step_by(5) {
@@ -415,16 +415,14 @@ const FILTERS: [&str; 9] = [
     "TM.RESERVE {k} KIND window WINDOW 10000 ITEMS 100",
 ];
 
+fn start_with_debug(dir: &Path) -> (Server, Client) {
+    start_with(Config { debug_command: tamis_server::DebugCommand::Yes, ..config(dir) })
+}
+
 #[test]
 fn a_payload_that_restore_accepts_never_keeps_the_server_from_starting() {
     let dir = tempfile::tempdir().unwrap();
-    let debug = |dir: &Path| {
-        let debug_command = tamis_server::DebugCommand::Yes;
-        let server = Server::start(Config { debug_command, ..config(dir) }).unwrap();
-        let client = Client::connect(server.addresses()[0]);
-        (server, client)
-    };
-    let (server, mut client) = debug(dir.path());
+    let (server, mut client) = start_with_debug(dir.path());
     let mut payloads = Vec::new();
     for (i, reserve) in FILTERS.iter().enumerate() {
         let made = client.ask(&reserve.replace("{k}", &format!("made{i}")));
@@ -449,9 +447,7 @@ fn a_payload_that_restore_accepts_never_keeps_the_server_from_starting() {
             for cut in [changed.len(), changed.len().min(120)] {
                 let payload = RedisValue::Tamis(changed[..cut].to_vec()).to_payload();
                 let key = format!("r{i}:{at}:{change}:{cut}");
-                let words: [&[u8]; 4] = [b"RESTORE", key.as_bytes(), b"0", &payload];
-                client.send(&words);
-                if client.receive() == Reply::ok() {
+                if client.say(&restore(&key, &payload)) == Reply::ok() {
                     accepted.push(key);
                 }
             }
@@ -468,55 +464,33 @@ fn a_payload_that_restore_accepts_never_keeps_the_server_from_starting() {
     let before = values(&mut client);
     drop(server);
     for _ in 0..2 {
-        let (server, mut client) = debug(dir.path());
+        let (_server, mut client) = start_with_debug(dir.path());
         assert!(values(&mut client) == before, "a value has changed");
         assert_eq!(client.say(&["DEBUG", "RELOAD"]), Reply::ok());
         assert!(values(&mut client) == before, "a value has changed");
-        drop(server);
     }
 }
 
 #[test]
 fn the_clock_of_a_window_survives_every_way_to_keep_or_copy_the_window() {
     let dir = tempfile::tempdir().unwrap();
-    let debug_command = tamis_server::DebugCommand::Yes;
-    let with_debug = Config { debug_command, ..config(dir.path()) };
-    let server = Server::start(with_debug.clone()).unwrap();
-    let mut client = Client::connect(server.addresses()[0]);
+    let (server, mut client) = start_with_debug(dir.path());
     client.say(&["TM.RESERVE", "w", "KIND", "window", "WINDOW", "10000", "ITEMS", "100"]);
     assert_eq!(client.say(&["TM.ADD", "w", "early"]), Reply::Integer(1));
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
     let ahead = (now.as_millis() + 55_000).to_string();
     assert_eq!(client.say(&["TM.ADVANCE", "w", &ahead]), Reply::ok());
-    let mut keys = vec!["w"];
     let dump = client.bytes(&["DUMP", "w"]);
     let file = client.bytes(&["TM.DUMP", "w"]);
-    let commands: [&[&[u8]]; 3] = [
-        &[b"COPY", b"w", b"copied"],
-        &[b"RESTORE", b"restored", b"0", &dump],
-        &[b"TM.LOAD", b"loaded", &file],
-    ];
-    for words in commands {
-        client.send(words);
-        let reply = client.receive();
-        assert!(!matches!(reply, Reply::Error(_)), "{reply:?}");
+    assert_eq!(client.say(&["COPY", "w", "copied"]), Reply::Integer(1));
+    assert_eq!(client.say(&restore("restored", &dump)), Reply::ok());
+    assert_eq!(client.say(&[&b"TM.LOAD"[..], b"loaded", &file]), Reply::ok());
+    for (iterator, data) in chunks(&mut client, "w") {
+        assert_eq!(client.say(&load_chunk("chunks", iterator, &data)), Reply::ok());
     }
-    let mut iterator = 0;
-    loop {
-        let parts = client.list(&["BF.SCANDUMP", "w", &iterator.to_string()]);
-        let [Reply::Integer(next), Reply::Bulk(data)] = &parts[..] else { panic!("{parts:?}") };
-        if *next == 0 {
-            break;
-        }
-        iterator = *next;
-        let position = next.to_string();
-        let words: [&[u8]; 4] = [b"BF.LOADCHUNK", b"chunks", position.as_bytes(), data];
-        client.send(&words);
-        assert_eq!(client.receive(), Reply::ok());
-    }
-    keys.extend(["copied", "restored", "loaded", "chunks"]);
+    let keys = ["w", "copied", "restored", "loaded", "chunks"];
     let assert_advanced = |client: &mut Client, when: &str| {
-        for key in &keys {
+        for key in keys {
             let reply = client.say(&["TM.EXISTS", key, "early"]);
             assert_eq!(reply, Reply::Integer(0), "{key} {when}: its clock went back");
         }
@@ -524,14 +498,10 @@ fn the_clock_of_a_window_survives_every_way_to_keep_or_copy_the_window() {
     assert_advanced(&mut client, "at once");
     assert_eq!(client.say(&["DEBUG", "RELOAD", "NOSAVE"]), Reply::ok());
     assert_advanced(&mut client, "after a reload");
-    drop(server);
-    let server = Server::start(with_debug.clone()).unwrap();
-    let mut client = Client::connect(server.addresses()[0]);
+    let (server, mut client) = restart(server, &dir);
     assert_advanced(&mut client, "after a replay");
     assert_eq!(client.say(&["SAVE"]), Reply::ok());
-    drop(server);
-    let _server = Server::start(with_debug).unwrap();
-    let mut client = Client::connect(_server.addresses()[0]);
+    let (_server, mut client) = restart(server, &dir);
     assert_advanced(&mut client, "after a snapshot");
 }
 
@@ -548,8 +518,7 @@ fn a_log_that_grew_is_replaced_by_a_snapshot() {
     const REWRITE_BYTES: u64 = 100_000;
     let dir = tempfile::tempdir().unwrap();
     let config = Config { rewrite_bytes: REWRITE_BYTES, ..config(dir.path()) };
-    let server = Server::start(config).unwrap();
-    let mut client = Client::connect(server.addresses()[0]);
+    let (server, mut client) = start_with(config);
     for _ in 0..2000 {
         client.say(&["SET", "key", &"x".repeat(100)]);
     }
@@ -570,8 +539,8 @@ fn a_log_that_grew_is_replaced_by_a_snapshot() {
 #[test]
 fn appendfsync_always_replies_after_the_sync() {
     let dir = tempfile::tempdir().unwrap();
-    let server = Server::start(Config { sync: FsyncPolicy::Always, ..config(dir.path()) }).unwrap();
-    let mut client = Client::connect(server.addresses()[0]);
+    let sync = FsyncPolicy::Always;
+    let (_server, mut client) = start_with(Config { sync, ..config(dir.path()) });
     for i in 0..50 {
         assert_eq!(client.say(&["BF.ADD", "seen", &i.to_string()]), Reply::Integer(1));
         // The current data on the disk is enough for the same answers.
@@ -633,8 +602,7 @@ fn a_missing_file_is_reported() {
     client.say(&["SET", "b", "1"]);
     drop(server);
     let log = only_log(dir.path());
-    let snapshot =
-        dir.path().join(log.file_name().unwrap().to_str().unwrap().replace("log", "snapshot"));
+    let snapshot = dir.path().join("snapshot-1.tamis");
     let bytes = std::fs::read(&snapshot).unwrap();
     std::fs::remove_file(&snapshot).unwrap();
     assert_refused(dir.path(), &["does not begin where the snapshot ends"]);
@@ -755,10 +723,8 @@ fn an_error_of_replay_names_the_position_and_the_remedy() {
     let sum = xxhash_rust::xxh3::xxh3_64_with_seed(&frame[records..records + len], secret);
     frame[12..20].copy_from_slice(&sum.to_le_bytes());
     std::fs::write(&log, &bytes).unwrap();
-    let refused = Server::start(config(dir.path())).unwrap_err().to_string();
-    let at = LOG_HEADER_BYTES + records + len;
-    assert!(refused.contains(&format!("log-0.tamis: damaged at byte {at}: INCR")), "{refused}");
-    assert!(refused.contains("tamis check-data --repair"), "{refused}");
+    let place = format!("log-0.tamis: damaged at byte {}: INCR", LOG_HEADER_BYTES + records + len);
+    assert_refused(dir.path(), &[&place, "tamis check-data --repair"]);
 }
 
 #[test]
@@ -849,8 +815,7 @@ impl SmallDisk {
         image.as_file().set_len(bytes).unwrap();
         let path = image.path().to_str().unwrap();
         let mut format = std::process::Command::new("mkfs.ext4");
-        let is_made = format.args(["-q", "-m", "0", path]).output();
-        is_made.ok().filter(|made| made.status.success())?;
+        Self::run(format.args(["-q", "-m", "0", path]))?;
         // The mount keeps the image although its name is removed.
         Self::mount_with(&["-o", "loop", path])
     }
@@ -858,9 +823,17 @@ impl SmallDisk {
     fn mount_with(args: &[&str]) -> Option<Self> {
         let dir = tempfile::tempdir().unwrap();
         let mut mount = std::process::Command::new("mount");
-        let is_mounted = mount.args(args).arg(dir.path()).output();
-        is_mounted.ok().filter(|mounted| mounted.status.success())?;
+        Self::run(mount.args(args).arg(dir.path()))?;
         Some(Self(dir))
+    }
+
+    /// Runs a command. Returns `None` if this user may not run it.
+    fn run(command: &mut std::process::Command) -> Option<()> {
+        let is_done = command.output().is_ok_and(|output| output.status.success());
+        if !is_done {
+            println!("skipped: there is no small disk, because {command:?} failed");
+        }
+        is_done.then_some(())
     }
 }
 
@@ -925,10 +898,7 @@ impl Accepted {
 
 #[test]
 fn a_write_that_is_refused_because_the_disk_is_full_has_no_effect() {
-    let Some(disk) = SmallDisk::mount("4m") else {
-        println!("skipped: this user may not mount a small disk");
-        return;
-    };
+    let Some(disk) = SmallDisk::mount("4m") else { return };
     let dir = disk.0.path().join("data");
     let ballast = disk.0.path().join("ballast");
     let (server, mut client) = start(&dir);
@@ -957,10 +927,7 @@ fn a_write_that_is_refused_because_the_disk_is_full_has_no_effect() {
 
 #[test]
 fn a_pipeline_on_a_full_disk_is_refused_before_it_is_applied() {
-    let Some(disk) = SmallDisk::mount("3m") else {
-        println!("skipped: this user may not mount a small disk");
-        return;
-    };
+    let Some(disk) = SmallDisk::mount("3m") else { return };
     let (server, mut client) = start(&disk.0.path().join("data"));
     client.say(&["TM.RESERVE", "counting", "KIND", "counting", "ITEMS", "1000"]);
     // One batch of 6 MB.
@@ -999,10 +966,7 @@ fn a_pipeline_on_a_full_disk_is_refused_before_it_is_applied() {
 
 #[test]
 fn a_large_change_that_is_refused_takes_no_disk_space() {
-    let Some(disk) = SmallDisk::mount_ext4(32 << 20) else {
-        println!("skipped: this user may not mount a disk");
-        return;
-    };
+    let Some(disk) = SmallDisk::mount_ext4(32 << 20) else { return };
     let dir = disk.0.path().join("data");
     let (_server, mut client) = start(&dir);
     let large = "x".repeat(64 << 20);
@@ -1022,10 +986,8 @@ fn a_large_change_that_is_refused_takes_no_disk_space() {
 
 #[test]
 fn unwatch_inside_a_transaction_is_queued() {
-    let server =
-        Server::start(Config { port: 0, append_only: false, ..Config::default() }).unwrap();
-    let mut client = Client::connect(server.addresses()[0]);
-    let mut other = Client::connect(server.addresses()[0]);
+    let (server, mut client) = support::start(2);
+    let mut other = connect(&server);
     assert_eq!(client.say(&["WATCH", "k"]), Reply::ok());
     assert_eq!(client.say(&["MULTI"]), Reply::ok());
     assert_eq!(client.say(&["UNWATCH"]), Reply::simple("QUEUED"));

@@ -3,8 +3,8 @@
 use std::io::Write as _;
 
 use crate::client::{Client, with_items};
+use crate::support::start;
 use tamis_resp::Reply;
-use tamis_server::{Config, Server};
 
 /// Sends inline commands at once and returns their replies.
 fn pipeline(client: &mut Client, lines: &[String]) -> Vec<Reply> {
@@ -15,9 +15,7 @@ fn pipeline(client: &mut Client, lines: &[String]) -> Vec<Reply> {
 
 #[test]
 fn a_pipeline_to_a_new_key_inserts_what_fits_the_memory() {
-    let config = Config { port: 0, threads: 1, append_only: false, ..Config::default() };
-    let server = Server::start(config).unwrap();
-    let mut client = Client::connect(server.addresses()[0]);
+    let (_server, mut client) = start(1);
     for line in ["bf-layout redisbloom", "bf-expansion-factor 30000"] {
         let (name, value) = line.split_once(' ').unwrap();
         assert_eq!(client.say(&["CONFIG", "SET", name, value]), Reply::ok());
@@ -34,9 +32,7 @@ fn a_pipeline_to_a_new_key_inserts_what_fits_the_memory() {
 
 #[test]
 fn every_command_that_creates_a_filter_rejects_one_that_exceeds_the_memory() {
-    let config = Config { port: 0, threads: 1, append_only: false, ..Config::default() };
-    let server = Server::start(config).unwrap();
-    let mut client = Client::connect(server.addresses()[0]);
+    let (_server, mut client) = start(1);
     let limit = (client.info_number("used_memory") + 20_000_000).to_string();
     for (name, value) in
         [("bf-layout", "redisbloom"), ("bf-initial-size", "100000000"), ("maxmemory", &limit)]

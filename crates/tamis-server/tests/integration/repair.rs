@@ -53,8 +53,7 @@ fn a_repair_keeps_valid_data_and_reports_the_losses() {
     std::fs::remove_file(only_log(dir.path())).unwrap();
     let report = repair(dir.path()).unwrap();
     assert_eq!((report.keys, report.lost.len()), (2, 2), "{report:?}");
-    let (server, _) = start(dir.path());
-    drop(server);
+    drop(start(dir.path()));
     assert!(check(&dir.path().join("none")).is_err());
 }
 

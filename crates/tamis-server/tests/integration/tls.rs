@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::client::Client;
+use crate::support::{config, serve, start_with};
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, ExtendedKeyUsagePurpose, IsCa, KeyPair,
     date_time_ymd,
@@ -65,14 +65,12 @@ impl Files {
     fn config(&self, clients: ClientCertificates) -> Config {
         Config {
             listens_plain: false,
-            threads: 1,
-            append_only: false,
             tls_port: Some(0),
             tls_cert_file: Some(self.path("server.pem")),
             tls_key_file: Some(self.path("server.key")),
             tls_ca_cert_file: Some(self.path("ca.pem")),
             tls_auth_clients: clients,
-            ..Config::default()
+            ..config()
         }
     }
 
@@ -152,12 +150,10 @@ impl TlsClient {
 #[test]
 fn commands_run_over_tls_as_without() {
     let files = Files::new();
-    let config =
-        Config { listens_plain: true, port: 0, ..files.config(ClientCertificates::NotRequested) };
-    let server = Server::start(config).unwrap();
+    let config = Config { listens_plain: true, ..files.config(ClientCertificates::NotRequested) };
+    let (server, mut plain) = start_with(config);
     let mut client = files.connect(server.tls_addresses()[0], None);
     assert_eq!(client.say("BF.ADD seen a").unwrap(), Reply::Integer(1));
-    let mut plain = Client::connect(server.addresses()[0]);
     assert_eq!(plain.say(&["BF.EXISTS", "seen", "a"]), Reply::Integer(1));
 
     // A long command, and replies longer than the buffer of TLS.
@@ -300,9 +296,7 @@ fn reloaded_files_apply_to_new_connections_and_invalid_ones_to_none() {
         assert_eq!(error.lines().count(), 1, "{error}");
         assert_eq!(files.certificate(address).1, second, "{name}");
     }
-    let without =
-        Server::start(Config { port: 0, threads: 1, append_only: false, ..Config::default() });
-    assert!(!without.unwrap().handle().reload_tls().unwrap());
+    assert!(!serve(1).handle().reload_tls().unwrap());
 }
 
 #[test]

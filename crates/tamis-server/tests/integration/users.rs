@@ -1,26 +1,17 @@
 //! Permissions: tests every command of the table with users of all kinds.
 
 use crate::client::Client;
+use crate::support::{config, connect, start};
 use tamis_commands::{COMMANDS, Command, Flag, Permission};
 use tamis_resp::Reply;
 use tamis_server::{Config, Server};
 
-fn config() -> Config {
-    Config { port: 0, threads: 1, append_only: false, ..Config::default() }
-}
-
-fn serve() -> Server {
-    Server::start(config()).unwrap()
-}
-
-fn start() -> (Server, Client) {
-    let server = serve();
-    let client = connect(&server);
-    (server, client)
-}
-
-fn connect(server: &Server) -> Client {
-    Client::connect(server.addresses()[0])
+/// Connects a client, and authenticates it.
+#[track_caller]
+fn login(server: &Server, user: &str, password: &str) -> Client {
+    let mut client = connect(server);
+    assert_eq!(client.say(&["AUTH", user, password]), Reply::ok());
+    client
 }
 
 fn text(reply: &Reply) -> &str {
@@ -53,7 +44,7 @@ fn is_ending(command: &Command) -> bool {
 
 #[test]
 fn a_user_with_all_but_one_command_is_denied_only_that_one() {
-    let (_server, mut operator) = start();
+    let (_server, mut operator) = start(1);
     for refused in Permission::all() {
         let name = refused.name();
         operator.ask(&format!("ACL SETUSER u reset on nopass ~* +@all -{name}"));
@@ -78,13 +69,12 @@ fn a_user_with_all_but_one_command_is_denied_only_that_one() {
 
 #[test]
 fn a_user_with_one_command_may_run_it_and_no_other() {
-    let (server, mut operator) = start();
+    let (server, mut operator) = start(1);
     for allowed in Permission::all().filter(|it| !is_ending(it.command)) {
         let name = allowed.name();
         let rule = format!("+{name}");
         operator.say(&["ACL", "SETUSER", "u", "reset", "on", "nopass", "~*", &rule]);
-        let mut client = connect(&server);
-        assert_eq!(client.say(&["AUTH", "u", "x"]), Reply::ok());
+        let mut client = login(&server, "u", "x");
         let reply = client.say(&words(allowed, "key"));
         assert!(!text(&reply).starts_with("NO"), "{name}: {reply:?}");
         if allowed.command.name == "MULTI" {
@@ -131,11 +121,10 @@ fn before_authentication_only_noauth_commands_run() {
 
 #[test]
 fn no_command_touches_a_key_that_is_not_allowed() {
-    let (server, mut operator) = start();
+    let (server, mut operator) = start(1);
     operator.say(&["ACL", "SETUSER", "u", "on", "nopass", "+@all", "~allowed:*"]);
     operator.say(&["SET", "other", "1"]);
-    let mut client = connect(&server);
-    client.say(&["AUTH", "u", "x"]);
+    let mut client = login(&server, "u", "x");
     let mut seen = 0;
     for action in Permission::all().filter(|it| !is_ending(it.command)) {
         let words = words(action, "other");
@@ -163,10 +152,9 @@ fn no_command_touches_a_key_that_is_not_allowed() {
 
 #[test]
 fn permissions_are_checked_for_each_command_of_a_batch() {
-    let (server, mut operator) = start();
+    let (server, mut operator) = start(1);
     operator.say(&["ACL", "SETUSER", "u", "on", "nopass", "+bf.add", "+bf.exists", "~a"]);
-    let mut client = connect(&server);
-    client.say(&["AUTH", "u", "x"]);
+    let mut client = login(&server, "u", "x");
     let keys = ["a", "a", "b", "b", "a", "b", "a"];
     for key in keys {
         client.send(&["BF.ADD", key, "item"]);
@@ -184,28 +172,20 @@ fn permissions_are_checked_for_each_command_of_a_batch() {
 
 #[test]
 fn changes_of_users_apply_to_open_connections() {
-    let (server, mut operator) = start();
+    let (server, mut operator) = start(1);
     operator.say(&["ACL", "SETUSER", "u", "on", ">pw", "+@all", "~*"]);
-    let mut client = connect(&server);
-    client.say(&["AUTH", "u", "pw"]);
+    let mut client = login(&server, "u", "pw");
     assert_eq!(client.say(&["SET", "k", "1"]), Reply::ok());
     operator.say(&["ACL", "SETUSER", "u", "-set", "resetpass", ">new"]);
     assert!(text(&client.say(&["SET", "k", "1"])).starts_with("NOPERM"));
     assert_eq!(client.say(&["GET", "k"]), Reply::bulk("1"));
-    let Reply::Verbatim { text: list, .. } = ({
-        operator.say(&["HELLO", "3"]);
-        operator.say(&["CLIENT", "LIST"])
-    }) else {
-        panic!()
-    };
-    assert!(String::from_utf8(list).unwrap().contains(" user=u "));
+    assert!(operator.text(&["CLIENT", "LIST"]).contains(" user=u "));
 
     // After its user is turned off or deleted, the connection ends, even if a new user gets the
     // same name.
     for gone in [&["ACL", "SETUSER", "u", "off"][..], &["ACL", "DELUSER", "u"]] {
         operator.say(&["ACL", "SETUSER", "u", "on", "nopass", "allcommands"]);
-        let mut client = connect(&server);
-        assert_eq!(client.say(&["AUTH", "u", "x"]), Reply::ok());
+        let mut client = login(&server, "u", "x");
         operator.say(gone);
         operator.say(&["ACL", "SETUSER", "u", "on", "nopass", "allcommands"]);
         // The server may send an error first, or close the connection at once.
@@ -216,15 +196,13 @@ fn changes_of_users_apply_to_open_connections() {
     }
 
     // An operator may remove its own user and gets the reply before the connection ends.
-    let mut client = connect(&server);
-    client.say(&["AUTH", "u", "x"]);
+    let mut client = login(&server, "u", "x");
     assert_eq!(client.say(&["ACL", "DELUSER", "u"]), Reply::Integer(1));
     assert_eq!(client.try_receive(), None);
 
     // In a transaction the connection ends too, and no later command of the transaction runs.
     operator.say(&["ACL", "SETUSER", "u", "on", "nopass", "allcommands", "allkeys"]);
-    let mut client = connect(&server);
-    client.say(&["AUTH", "u", "x"]);
+    let mut client = login(&server, "u", "x");
     client.say(&["MULTI"]);
     for queued in
         [&["ACL", "DELUSER", "u"][..], &["SET", "a", "1"], &["SET", "b", "2"], &["SET", "c", "3"]]
@@ -247,7 +225,7 @@ fn changes_of_users_apply_to_open_connections() {
 
 #[test]
 fn requirepass_is_the_password_of_the_default_user() {
-    let (server, mut operator) = start();
+    let (server, mut operator) = start(1);
     assert_eq!(operator.say(&["CONFIG", "SET", "requirepass", "one"]), Reply::ok());
     assert_eq!(operator.say(&["PING"]), Reply::simple("PONG"), "who was in stays in");
     let mut client = connect(&server);
@@ -255,7 +233,7 @@ fn requirepass_is_the_password_of_the_default_user() {
     assert_eq!(client.say(&["AUTH", "one"]), Reply::ok());
     operator.say(&["ACL", "SETUSER", "default", ">two"]);
     for password in ["one", "two"] {
-        assert_eq!(connect(&server).say(&["AUTH", "default", password]), Reply::ok());
+        login(&server, "default", password);
     }
     operator.say(&["CONFIG", "SET", "requirepass", ""]);
     assert_eq!(connect(&server).say(&["PING"]), Reply::simple("PONG"));
@@ -290,16 +268,14 @@ fn users_are_loaded_and_saved() {
     let server =
         with("user default off\nuser admin on >root ~* +@all\nuser a on nopass\n").unwrap();
     assert!(text(&connect(&server).say(&["PING"])).starts_with("NOAUTH"));
-    let mut admin = connect(&server);
-    assert_eq!(admin.say(&["AUTH", "admin", "root"]), Reply::ok());
+    let mut admin = login(&server, "admin", "root");
     admin.say(&["ACL", "SETUSER", "b", "on", ">pw", "~b:*", "+@bloom"]);
     assert_eq!(admin.say(&["ACL", "SAVE"]), Reply::ok());
     let saved = std::fs::read_to_string(&path).unwrap();
     assert!(saved.contains("user b on #") && saved.contains("~b:* resetchannels -@all +@bloom"));
     assert!(!saved.contains("root") && !saved.contains("pw"), "{saved}");
 
-    let mut a = connect(&server);
-    assert_eq!(a.say(&["AUTH", "a", "x"]), Reply::ok());
+    let mut a = login(&server, "a", "x");
     let before = admin.list(&["ACL", "LIST"]);
     std::fs::write(&path, "user admin on\nuser x +nothing\n").unwrap();
     assert!(text(&admin.say(&["ACL", "LOAD"])).contains("users.acl:2:"));
@@ -309,7 +285,7 @@ fn users_are_loaded_and_saved() {
     std::fs::write(&path, without_a).unwrap();
     assert_eq!(admin.say(&["ACL", "LOAD"]), Reply::ok());
     assert_eq!(a.try_receive(), None, "a is gone, and its connection");
-    assert_eq!(connect(&server).say(&["AUTH", "b", "pw"]), Reply::ok());
+    login(&server, "b", "pw");
     assert_eq!(admin.say(&["ACL", "WHOAMI"]), Reply::bulk("admin"));
 }
 
@@ -339,7 +315,7 @@ fn a_server_for_the_network_needs_a_closed_default_user() {
 
 #[test]
 fn acl_log_lists_denied_commands() {
-    let (server, mut operator) = start();
+    let (server, mut operator) = start(1);
     operator.say(&["ACL", "SETUSER", "u", "on", ">pw", "+get", "+multi", "~a"]);
     let mut client = connect(&server);
     client.say(&["AUTH", "u", "wrong"]);
@@ -373,7 +349,7 @@ fn acl_log_lists_denied_commands() {
 
 #[test]
 fn generated_passwords_have_the_requested_bits() {
-    let (_server, mut client) = start();
+    let (_server, mut client) = start(1);
     let mut made = |bits: Option<&str>| {
         let words: Vec<&str> = ["ACL", "GENPASS"].into_iter().chain(bits).collect();
         let Reply::Bulk(text) = client.say(&words) else { panic!() };
@@ -390,7 +366,7 @@ fn generated_passwords_have_the_requested_bits() {
 
 #[test]
 fn names_and_passwords_of_any_bytes_are_accepted_or_rejected_safely() {
-    let (server, mut operator) = start();
+    let (server, mut operator) = start(1);
     let long = vec![b'n'; 100_000];
     for name in
         [&b"\x1b[31m"[..], b"a\"b'c", "имя".as_bytes(), &[0xff, 0xfe], b"default2", b"%s%n", &long]

@@ -217,21 +217,21 @@ mod tests {
 
     const RECENT: Duration = Duration::from_secs(60);
 
-    fn started(generation: &Generation) -> Evidence {
+    fn started(generation: Generation) -> (Generation, Evidence) {
         let evidence = Evidence::new(false, RECENT);
-        evidence.start(generation);
-        evidence
+        evidence.start(&generation);
+        (generation, evidence)
     }
 
-    /// Settles the evidence at the time `after` from now.
-    fn settle(evidence: &Evidence, after: Duration, generation: &Generation) {
+    /// Settles the evidence at the time `after` from now, and returns the finding.
+    fn settled(evidence: &Evidence, after: Duration, generation: &Generation) -> Finding {
         evidence.settle(Instant::now() + after, generation);
+        evidence.finding()
     }
 
     #[test]
     fn different_ids_that_are_found_prove_a_filter() {
-        let generation = filter(1000);
-        let evidence = started(&generation);
+        let (generation, evidence) = started(filter(1000));
         for _ in 0..1000 {
             evidence.found(&id(5), &generation);
         }
@@ -250,14 +250,13 @@ mod tests {
 
     #[test]
     fn a_list_of_ids_needs_no_proof() {
-        let evidence = started(&Generation::new(10, 0.01).unwrap());
+        let (_, evidence) = started(Generation::new(10, 0.01).unwrap());
         assert_eq!(evidence.finding(), Finding::Proven);
     }
 
     #[test]
     fn a_filter_of_few_ids_is_proven_by_fewer() {
-        let generation = filter(40);
-        let evidence = started(&generation);
+        let (generation, evidence) = started(filter(40));
         for number in 0..25 {
             evidence.found(&id(number), &generation);
         }
@@ -266,50 +265,42 @@ mod tests {
 
     #[test]
     fn half_of_the_ids_prove_nothing() {
-        let generation = filter(10_000);
-        let evidence = started(&generation);
+        let (generation, evidence) = started(filter(10_000));
         for number in 0..10_000 {
             evidence.found(&id(number), &generation);
             evidence.missed(&id(10_000 + number));
         }
         assert_eq!(evidence.finding(), Finding::Unproven);
-        settle(&evidence, 2 * RECENT, &generation);
-        assert_eq!(evidence.finding(), Finding::Refuted);
+        assert_eq!(settled(&evidence, 2 * RECENT, &generation), Finding::Refuted);
     }
 
     #[test]
     fn new_ids_refute_a_set_only_if_the_source_never_reports_them() {
-        let generation = Generation::new(10, 0.001).unwrap();
-        let evidence = started(&generation);
+        let (generation, evidence) = started(Generation::new(10, 0.001).unwrap());
         for number in [1, 2, 2, 2, 2] {
             evidence.missed(&id(number));
         }
-        settle(&evidence, 2 * RECENT, &generation);
-        assert_eq!((evidence.finding(), evidence.reason()), (Finding::Proven, None));
+        assert_eq!(settled(&evidence, 2 * RECENT, &generation), Finding::Proven);
+        assert_eq!(evidence.reason(), None);
         evidence.missed(&id(3));
-        settle(&evidence, Duration::ZERO, &generation);
-        assert_eq!(evidence.finding(), Finding::Proven);
-        settle(&evidence, 2 * RECENT, &generation);
-        assert_eq!(evidence.finding(), Finding::Refuted);
+        assert_eq!(settled(&evidence, Duration::ZERO, &generation), Finding::Proven);
+        assert_eq!(settled(&evidence, 2 * RECENT, &generation), Finding::Refuted);
         assert!(evidence.reason().unwrap().contains("3 ids"));
         generation.insert(&id(2), None).unwrap();
-        settle(&evidence, 2 * RECENT, &generation);
-        assert_eq!(evidence.finding(), Finding::Proven);
+        assert_eq!(settled(&evidence, 2 * RECENT, &generation), Finding::Proven);
     }
 
     #[test]
     fn spellings_of_one_id_count_once() {
-        let generation = Generation::new(10, 0.001).unwrap();
-        let evidence = started(&generation);
+        let (generation, evidence) = started(Generation::new(10, 0.001).unwrap());
         for spelling in ["Café", "café", "CAFE", "cafe ", "CAFÉ"] {
             evidence.missed(spelling.as_bytes());
         }
         evidence.missed(b"tea");
-        settle(&evidence, 2 * RECENT, &generation);
-        assert_eq!((evidence.finding(), evidence.reason()), (Finding::Proven, None));
+        assert_eq!(settled(&evidence, 2 * RECENT, &generation), Finding::Proven);
+        assert_eq!(evidence.reason(), None);
         evidence.missed(b"Cocoa");
-        settle(&evidence, 2 * RECENT, &generation);
-        assert_eq!(evidence.finding(), Finding::Refuted);
+        assert_eq!(settled(&evidence, 2 * RECENT, &generation), Finding::Refuted);
     }
 
     #[test]
@@ -321,7 +312,6 @@ mod tests {
         for number in 100..200 {
             evidence.missed(&id(number));
         }
-        settle(&evidence, 2 * RECENT, &generation);
-        assert_eq!(evidence.finding(), Finding::Proven);
+        assert_eq!(settled(&evidence, 2 * RECENT, &generation), Finding::Proven);
     }
 }

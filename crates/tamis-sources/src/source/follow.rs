@@ -567,28 +567,25 @@ mod tests {
         assert!(worlds > 100_000, "{worlds}");
     }
 
+    /// Returns the state after events at the position 0.
+    fn after<const N: usize>(follow: Follow<u8, u8>, events: [Event<u8, u8>; N]) -> Follow<u8, u8> {
+        events.into_iter().fold(follow, |follow, event| follow.step(event, &0).0)
+    }
+
     #[test]
     fn changes_that_require_a_read_do_not_keep_a_read_from_its_end() {
-        let mut follow = Follow::<u8, u8>::default();
-        for event in [Event::ReadBegun, Event::ReadRequired, Event::ReadEnded(0)] {
-            follow = follow.step(event, &0).0;
-        }
+        let follow = Follow::default();
+        let follow = after(follow, [Event::ReadBegun, Event::ReadRequired, Event::ReadEnded(0)]);
         assert!(follow.is_current() && follow.is_read_due() && !follow.is_saveable());
-        for event in [Event::ReadBegun, Event::ReadEnded(0)] {
-            follow = follow.step(event, &0).0;
-        }
+        let follow = after(follow, [Event::ReadBegun, Event::ReadEnded(0)]);
         assert!(follow.is_current() && !follow.is_read_due() && follow.is_saveable());
         // A rebuild is due until a full read succeeds. After a failed full read, the next full read contains no deleted
         // ids.
-        follow = follow.step(Event::RebuildDue, &0).0;
+        let follow = after(follow, [Event::RebuildDue]);
         assert!(follow.is_read_due() && follow.is_saveable());
-        for event in [Event::ReadBegun, Event::ReadRequired, Event::ReadFailed] {
-            follow = follow.step(event, &0).0;
-        }
+        let follow = after(follow, [Event::ReadBegun, Event::ReadRequired, Event::ReadFailed]);
         assert!(follow.is_read_due());
-        for event in [Event::ReadBegun, Event::ReadEnded(0)] {
-            follow = follow.step(event, &0).0;
-        }
+        let follow = after(follow, [Event::ReadBegun, Event::ReadEnded(0)]);
         assert!(!follow.is_read_due() && follow.is_saveable());
     }
 

@@ -2,15 +2,14 @@
 
 use tamis_sources::MysqlOptions;
 
-use crate::server::Server;
+use crate::server::{DURABLE, Server};
 use crate::stories::database::Database;
 
 impl Database for Server {
     type Options = MysqlOptions;
 
     const SCHEME: &'static str = "mysql";
-    const DURABLE: &'static [&'static str] =
-        &["--innodb-flush-log-at-trx-commit=1", "--sync-binlog=1"];
+    const DURABLE: &'static [&'static str] = DURABLE;
     const WITHOUT_LOG: &'static [&'static str] = &["--skip-log-bin"];
     const CONTINUED: &'static [&'static str] = &[];
     const KEEPS_PLACE: bool = true;

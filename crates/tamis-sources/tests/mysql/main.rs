@@ -12,7 +12,6 @@ mod chaos;
 mod checker;
 mod collations;
 mod connections;
-mod database;
 mod faults;
 #[path = "../../src/ids/fold.rs"]
 #[allow(dead_code, reason = "the library uses the rest")]
@@ -26,6 +25,8 @@ mod replicas;
 mod restarts;
 mod rows;
 mod server;
+#[path = "../support/shop_database.rs"]
+mod shop_database;
 #[path = "../stories/all.rs"]
 mod stories;
 #[path = "../support/tcp_proxy.rs"]

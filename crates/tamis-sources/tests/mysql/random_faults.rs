@@ -2,13 +2,15 @@
 
 use crate::chaos;
 use crate::checker::Dir;
-use crate::database::Maria;
+use crate::server::DURABLE;
+use crate::shop_database::ShopDatabase;
 use crate::stories::follow::continued;
 
 #[test]
 fn no_order_of_changes_and_faults_breaks_the_promise() {
     let dir = Dir::new();
-    let options =
-        |database: &Maria, address| continued(&database.shop.at(address), &dir.path("snapshot"));
-    chaos::run(&mut Maria::start(), options, 3);
+    let options = |database: &ShopDatabase, address| {
+        continued(&database.shop.at(address), &dir.path("snapshot"))
+    };
+    chaos::run(&mut ShopDatabase::start(DURABLE), options, 3);
 }

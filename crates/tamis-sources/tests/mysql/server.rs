@@ -13,6 +13,19 @@ use tamis_testing::{CommandExt as _, Process, free_port, wait_until};
 
 use crate::checker::{Dir, limited};
 
+/// Settings of a server that keeps each commit when it is killed.
+pub const DURABLE: &[&str] = &["--innodb-flush-log-at-trx-commit=1", "--sync-binlog=1"];
+
+/// Makes a statement fail that waits for a lock of the guard.
+pub const LIMIT_LOCKS: &str = "SET lock_wait_timeout = 20, innodb_lock_wait_timeout = 20";
+
+/// Creates an empty table `replacement`, which is like `products`.
+pub const CREATE_REPLACEMENT: &str = "CREATE TABLE replacement LIKE products";
+
+/// Replaces the products by that table in one step.
+pub const REPLACE_PRODUCTS: &str =
+    "RENAME TABLE products TO old, replacement TO products; DROP TABLE old";
+
 /// A server that ends with the test.
 pub struct Server {
     process: Option<Process>,
@@ -78,7 +91,6 @@ impl Server {
     }
 
     /// Returns the folder of the databases.
-    #[allow(dead_code, reason = "not every test that includes this uses it")]
     pub fn data(&self) -> PathBuf {
         self.dir.path("data")
     }
@@ -90,7 +102,6 @@ impl Server {
         vec![file.trim().parse().unwrap()]
     }
 
-    #[allow(dead_code, reason = "not every test that includes this uses it")]
     pub fn socket(&self) -> String {
         self.dir.path("socket").display().to_string()
     }
@@ -200,7 +211,6 @@ impl Session {
     }
 
     /// Creates a user who may follow the log and read some tables.
-    #[allow(dead_code, reason = "not every test that includes this uses it")]
     pub fn create_follower(&mut self, user: &str, tables: &str) {
         self.run(&format!(
             "CREATE USER {user} IDENTIFIED BY 'geheim'; GRANT SELECT ON {tables} TO {user};

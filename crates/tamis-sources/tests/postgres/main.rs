@@ -10,7 +10,6 @@ mod chaos;
 #[path = "../support/checker.rs"]
 mod checker;
 mod collations;
-mod database;
 mod definitions;
 mod faults;
 #[path = "../../src/ids/fold.rs"]
@@ -24,6 +23,8 @@ mod refusals;
 mod restarts;
 mod rows;
 mod server;
+#[path = "../support/shop_database.rs"]
+mod shop_database;
 #[path = "../stories/all.rs"]
 mod stories;
 #[path = "../support/tcp_proxy.rs"]

@@ -13,6 +13,18 @@ use tokio_postgres::{Client, NoTls, SimpleQueryMessage};
 
 use crate::checker::{Dir, limited};
 
+/// Makes a statement fail that waits for a lock of the guard. Beside two compilers, `TRUNCATE` once
+/// waited for more than 20 seconds; which session had the lock is not known.
+pub const LIMIT_LOCKS: &str = "SET lock_timeout = '60s'";
+
+/// Creates an empty table `replacement`, which is like `products`.
+pub const CREATE_REPLACEMENT: &str = "CREATE TABLE replacement (LIKE products INCLUDING ALL);
+    ALTER PUBLICATION tamis_guard ADD TABLE replacement (id)";
+
+/// Replaces the products by that table in one step.
+pub const REPLACE_PRODUCTS: &str = "BEGIN; ALTER TABLE products RENAME TO old;
+    ALTER TABLE replacement RENAME TO products; COMMIT; DROP TABLE old";
+
 /// A server that ends with the test.
 pub struct Server {
     process: Option<Process>,

@@ -30,19 +30,14 @@ impl Shop {
         Self { path, connection, _dir: dir }
     }
 
-    /// Creates a database with the ids up to `last`.
+    /// Creates a database with the ids up to `last`. The change column has the id.
     pub fn filled(journal: &str, last: u32) -> Self {
         let shop = Self::new(journal);
-        shop.fill(last);
-        shop
-    }
-
-    /// Inserts the ids up to `last`. The change column has the id.
-    pub fn fill(&self, last: u32) {
         let sql =
             "WITH RECURSIVE new (id) AS (SELECT 1 UNION ALL SELECT id + 1 FROM new WHERE id < ?1)
             INSERT INTO products SELECT id, id, 'a product' FROM new";
-        self.connection.execute(sql, [last]).unwrap();
+        shop.connection.execute(sql, [last]).unwrap();
+        shop
     }
 
     pub fn run(&self, sql: &str) {

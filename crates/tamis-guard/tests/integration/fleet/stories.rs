@@ -190,26 +190,23 @@ fn forgotten_changes_are_replaced_by_a_snapshot() {
 fn wrong_settings_of_a_follower_are_one_clear_line() {
     let (_dir, leader) = Leader::with_ids(100);
     wait_synced(&leader.source);
-    let error = |leader: LeaderOptions| {
-        let follower = Follower::with(leader, options());
+    let right = leader_options(leader.address());
+    let token = tamis_guard::BearerToken::new("another token").unwrap();
+    let closed = "http://127.0.0.1:1/filters/products".parse().unwrap();
+    let tls = format!("https://{}/filters/products", leader.address()).parse().unwrap();
+    for (wrong, expected) in [
+        (LeaderOptions { token, ..right.clone() }, "the leader: refuses the token"),
+        (LeaderOptions { max_bytes: 1000, ..right.clone() }, "larger than 1000 bytes"),
+        (LeaderOptions { url: closed, ..right.clone() }, "cannot connect: "),
+        (LeaderOptions { url: tls, ..right }, ""),
+    ] {
+        let follower = Follower::with(wrong, options());
         let status = wait(&follower.source, "a failure", |status| status.failures > 0);
         assert_eq!(follower.ids.state(), SyncState::Warming);
         let error = status.last_error.unwrap();
         assert!(!error.contains('\n') && !error.contains("another"), "{error}");
-        error
-    };
-    let right = leader_options(leader.address());
-    let token = tamis_guard::BearerToken::new("another token").unwrap();
-    let wrong = error(LeaderOptions { token, ..right.clone() });
-    assert!(wrong.starts_with("the leader: refuses the token"), "{wrong}");
-    let wrong = error(LeaderOptions { max_bytes: 1000, ..right.clone() });
-    assert!(wrong.contains("larger than 1000 bytes"), "{wrong}");
-    let closed = "http://127.0.0.1:1/filters/products".parse().unwrap();
-    let wrong = error(LeaderOptions { url: closed, ..right.clone() });
-    assert!(wrong.contains("cannot connect: "), "{wrong}");
-    let tls = format!("https://{}/filters/products", leader.address()).parse().unwrap();
-    let wrong = error(LeaderOptions { url: tls, ..right });
-    assert!(wrong.starts_with("the leader: "), "{wrong}");
+        assert!(error.starts_with("the leader: ") && error.contains(expected), "{error}");
+    }
     // The ids of another type are written in another way.
     let ids = id_set(IdType::Uuid);
     let source = Source::start(ids, leader_options(leader.address()), options());

@@ -21,7 +21,7 @@ async fn an_upstream_that_refuses_connections_becomes_502() {
 
 #[tokio::test]
 async fn an_upstream_that_does_not_answer_becomes_504() {
-    let silent = upstream(|mut stream| async move { _ = read_all(&mut stream).await }).await;
+    let (silent, _end) = recording().await;
     let limit = Duration::from_millis(50);
     let proxy = start_set(silent, |options| options.response_timeout = limit).await;
     let answer = proxy.get("/").await;
@@ -31,7 +31,7 @@ async fn an_upstream_that_does_not_answer_becomes_504() {
 
 #[tokio::test]
 async fn an_upstream_that_does_not_finish_its_handshake_becomes_504() {
-    let silent = upstream(|mut stream| async move { _ = read_all(&mut stream).await }).await;
+    let (silent, _end) = recording().await;
     let uri = format!("https://localhost:{}", silent.port());
     let folder = tempfile::tempdir().unwrap();
     let proxy = start_set(silent, |options| {
@@ -53,9 +53,8 @@ async fn an_answer_before_the_end_of_an_upload_reaches_the_client() {
     })
     .await;
     for _ in 0..5 {
-        let mut client = proxy.connect().await;
         let head = b"POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 3000000\r\n\r\n";
-        client.write_all(head).await.unwrap();
+        let mut client = proxy.send(head).await;
         // The proxy may stop reading once it has answered.
         _ = client.write_all(&vec![b'x'; 3_000_000]).await;
         let answer = read_message(&mut client).await.unwrap();
@@ -67,8 +66,7 @@ async fn an_answer_before_the_end_of_an_upload_reaches_the_client() {
 async fn a_slow_upload_does_not_count_as_a_slow_upstream() {
     let limit = Duration::from_millis(100);
     let proxy = start_set(echo().await, |options| options.response_timeout = limit).await;
-    let mut client = proxy.connect().await;
-    client.write_all(b"POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 5\r\n\r\n").await.unwrap();
+    let mut client = proxy.send(b"POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 5\r\n\r\n").await;
     for byte in b"hello" {
         tokio::time::sleep(Duration::from_millis(60)).await;
         client.write_all(&[*byte]).await.unwrap();
@@ -112,11 +110,7 @@ async fn an_upstream_that_stops_in_a_body_is_broken_off() {
 #[tokio::test]
 async fn a_connection_that_the_upstream_closed_is_not_used_again() {
     // Each connection serves one request and closes without saying so before.
-    let proxy = serving(|mut stream| async move {
-        read_message(&mut stream).await;
-        _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok").await;
-    })
-    .await;
+    let proxy = start(answering("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok").await).await;
     let mut client = proxy.connect().await;
     for _ in 0..20 {
         let answer = ask(&mut client, "GET / HTTP/1.1\r\nhost: a\r\n\r\n").await;

@@ -84,11 +84,8 @@ async fn a_length_beside_chunks_is_removed() {
         ("content-length: 3", "transfer-encoding: chunked"),
         ("transfer-encoding: chunked", "content-length: 3"),
     ] {
-        let request = format!(
-            "POST / HTTP/1.1\r\nhost: a\r\nconnection: close\r\n{first}\r\n{second}\r\n\r\n\
-             1\r\nx\r\n0\r\n\r\n"
-        );
-        let answer = proxy.exchange(&request).await;
+        let rest = format!("{first}\r\n{second}\r\n\r\n1\r\nx\r\n0\r\n\r\n");
+        let answer = proxy.request("POST", &rest).await;
         let request = answer.split_once("\r\n\r\n").map_or("", |(_, request)| request);
         let is_refused = answer.starts_with("HTTP/1.1 400");
         let is_chunked = request.contains("transfer-encoding: chunked\r\n")
@@ -97,9 +94,8 @@ async fn a_length_beside_chunks_is_removed() {
         assert!(is_refused || is_chunked, "{answer}");
     }
     // The same length twice has one meaning.
-    let request = "POST / HTTP/1.1\r\nhost: a\r\nconnection: close\r\ncontent-length: 1\r\n\
-                   content-length: 1\r\n\r\nx";
-    let answer = proxy.exchange(request).await;
+    let twice = "content-length: 1\r\ncontent-length: 1\r\n\r\nx";
+    let answer = proxy.request("POST", twice).await;
     assert_eq!(answer.matches("content-length: 1\r\n").count(), 1, "{answer}");
 }
 
@@ -112,10 +108,7 @@ async fn malformed_chunks_break_the_request() {
         "1\r\nxy\r\n0\r\n\r\n",
         "fffffffffffffffff\r\nx",
     ] {
-        let (upstream, mut end) = reporting(|mut stream, ended| async move {
-            _ = ended.send(read_all(&mut stream).await);
-        })
-        .await;
+        let (upstream, mut end) = recording().await;
         let proxy = start(upstream).await;
         let head = "POST / HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n";
         refuse(&proxy, body, &format!("{head}{body}"), "400").await;

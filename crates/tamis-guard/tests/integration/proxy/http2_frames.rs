@@ -26,9 +26,6 @@ type Field<'f> = (&'f str, &'f str);
 const GET: [Field<'_>; 4] =
     [(":method", "GET"), (":scheme", "http"), (":authority", "a"), (":path", "/x")];
 
-const POST: [Field<'_>; 4] =
-    [(":method", "POST"), (":scheme", "http"), (":authority", "a"), (":path", "/x")];
-
 fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     let mut frame = (payload.len() as u32).to_be_bytes()[1..].to_vec();
     frame.extend([kind, flags]);
@@ -61,12 +58,15 @@ fn changed<'f>(name: &str, value: &'f str) -> Vec<Field<'f>> {
     GET.iter().map(|&(old, was)| (old, if old == name { value } else { was })).collect()
 }
 
+/// Returns the head of a POST request whose body has a stated length.
+fn post(content_length: &str) -> Vec<u8> {
+    let request = [changed(":method", "POST"), vec![("content-length", content_length)]].concat();
+    frame(HEADERS, END_HEADERS, 1, &fields(&request))
+}
+
 /// Returns a connection after the exchange of settings.
 async fn connect(proxy: &Running) -> TcpStream {
-    let mut stream = proxy.connect().await;
-    stream.write_all(PREFACE).await.unwrap();
-    stream.write_all(&frame(SETTINGS, 0, 0, &[])).await.unwrap();
-    stream
+    proxy.send([PREFACE, &frame(SETTINGS, 0, 0, &[])].concat()).await
 }
 
 /// Sends frames on a connection of their own, and returns how the stream ends.
@@ -177,14 +177,9 @@ async fn ambiguous_http_2_requests_never_reach_the_upstream() {
 #[tokio::test]
 async fn a_body_of_another_length_than_stated_breaks_the_request() {
     for (stated, body) in [("3", &b"12345"[..]), ("9", b"12345")] {
-        let (upstream, mut end_of) = reporting(|mut stream, ended| async move {
-            _ = ended.send(read_all(&mut stream).await);
-        })
-        .await;
+        let (upstream, mut end_of) = recording().await;
         let proxy = start(upstream).await;
-        let request = [&POST[..], &[("content-length", stated)]].concat();
-        let head = frame(HEADERS, END_HEADERS, 1, &fields(&request));
-        let frames = [head, frame(DATA, END_STREAM, 1, body)].concat();
+        let frames = [post(stated), frame(DATA, END_STREAM, 1, body)].concat();
         let end = ended(&proxy, &frames).await;
         assert!(is_refusal(&end), "{stated}: {end:?}");
         drop(proxy);
@@ -242,7 +237,6 @@ async fn an_http_2_client_that_is_idle_or_slow_is_closed() {
     let mut idle = connect(&proxy).await;
     assert_eq!(end(&mut idle).await, End::Closed);
     // The body never comes.
-    let request = [&POST[..], &[("content-length", "5")]].concat();
-    let end = ended(&proxy, &frame(HEADERS, END_HEADERS, 1, &fields(&request))).await;
+    let end = ended(&proxy, &post("5")).await;
     assert!(is_refusal(&end), "{end:?}");
 }

@@ -64,9 +64,8 @@ async fn a_client_that_has_read_a_new_id_may_ask_for_it_on_each_connection() {
         let get = format!("GET /products/{id} HTTP/1.1\r\nhost: a\r\n\r\n");
         let answer = ask(&mut other, &get).await;
         assert!(answer.starts_with("HTTP/1.1 404 "), "{id}: {answer}");
-        let mut client = proxy.connect().await;
         let post = format!("POST /products HTTP/1.1\r\nhost: a\r\nx-new: {id}\r\n\r\n");
-        client.write_all(post.as_bytes()).await.unwrap();
+        let mut client = proxy.send(post).await;
         // The end of the JSON, which may not be the end of the answer.
         let answer = read_until(&mut client, "}").await.unwrap();
         assert!(answer.starts_with("HTTP/1.1 201 "), "{id}: {answer}");
@@ -127,8 +126,7 @@ async fn many_clients_with_a_false_positive_cost_one_request_also_if_the_first_c
     let proxy = start_with(options(upstream(serve).await), layer.clone()).await;
     let mut clients = Vec::new();
     for number in 0..50 {
-        let mut client = proxy.connect().await;
-        client.write_all(b"GET /products/7 HTTP/1.1\r\nhost: a\r\n\r\n").await.unwrap();
+        let client = proxy.send(b"GET /products/7 HTTP/1.1\r\nhost: a\r\n\r\n").await;
         clients.push(client);
         if number == 0 {
             wait_until("one request", async || requests.load(Ordering::SeqCst) == 1).await;

@@ -14,22 +14,25 @@ const LONG: Duration = Duration::from_secs(2);
 const NEVER: Duration = Duration::from_secs(600);
 const GET: &[u8] = b"GET / HTTP/1.1\r\nhost: a\r\n\r\n";
 
+/// Starts a proxy with limits of the time for a head, and of the time between two requests.
+async fn with_timeouts(header: Duration, idle: Duration) -> Running {
+    start_set(echo().await, |options| {
+        (options.header_timeout, options.idle_timeout) = (header, idle);
+    })
+    .await
+}
+
 #[tokio::test]
 async fn a_client_that_is_slow_with_its_head_is_closed() {
     let proxy = start_set(echo().await, |options| options.header_timeout = SHORT).await;
     for sent in [&b""[..], b"G", b"PRI * HTTP/2.0\r\n", b"GET / HTTP/1.1\r\nhost: a\r\nx: "] {
         let begin = Instant::now();
-        let mut client = proxy.connect().await;
-        client.write_all(sent).await.unwrap();
+        let mut client = proxy.send(sent).await;
         assert_closed(&mut client).await;
         assert!(begin.elapsed() >= SHORT, "{sent:?} {:?}", begin.elapsed());
     }
     // Also the second head of a connection, and also if its bytes come one by one.
-    let proxy = start_set(echo().await, |options| {
-        options.header_timeout = LONG;
-        options.idle_timeout = NEVER;
-    })
-    .await;
+    let proxy = with_timeouts(LONG, NEVER).await;
     let mut client = proxy.connect().await;
     ask(&mut client, GET).await;
     let begin = Instant::now();
@@ -44,21 +47,13 @@ async fn a_client_that_is_slow_with_its_head_is_closed() {
 
 #[tokio::test]
 async fn an_idle_client_is_closed_after_its_own_limit() {
-    let proxy = start_set(echo().await, |options| {
-        options.header_timeout = LONG;
-        options.idle_timeout = NEVER;
-    })
-    .await;
+    let proxy = with_timeouts(LONG, NEVER).await;
     let mut client = proxy.connect().await;
     for pause in [Duration::ZERO, LONG + LONG / 4] {
         tokio::time::sleep(pause).await;
         assert!(ask(&mut client, GET).await.starts_with("HTTP/1.1 200 "));
     }
-    let proxy = start_set(echo().await, |options| {
-        options.header_timeout = NEVER;
-        options.idle_timeout = SHORT;
-    })
-    .await;
+    let proxy = with_timeouts(NEVER, SHORT).await;
     let begin = Instant::now();
     let mut client = proxy.connect().await;
     assert!(ask(&mut client, GET).await.starts_with("HTTP/1.1 200 "));
@@ -88,8 +83,7 @@ async fn a_client_that_does_not_read_its_answer_is_closed() {
     })
     .await;
     let proxy = start_set(upstream, |options| options.body_timeout = SHORT).await;
-    let mut client = proxy.connect().await;
-    client.write_all(GET).await.unwrap();
+    let _client = proxy.send(GET).await;
     let closed = tokio::time::timeout(Duration::from_secs(10), end.recv()).await;
     assert_eq!(closed, Ok(Some(())));
 }

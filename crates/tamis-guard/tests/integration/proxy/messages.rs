@@ -117,9 +117,8 @@ async fn connections_stay_open_on_both_sides() {
 #[tokio::test]
 async fn bodies_keep_their_framing() {
     let proxy = start(echo().await).await;
-    let chunked =
-        "POST / HTTP/1.1\r\nhost: a\r\nconnection: close\r\ntransfer-encoding: chunked\r\n\r\n";
-    let answer = proxy.exchange(&format!("{chunked}3;x=y\r\nabc\r\n2\r\nde\r\n0\r\n\r\n")).await;
+    let chunked = "transfer-encoding: chunked\r\n\r\n3;x=y\r\nabc\r\n2\r\nde\r\n0\r\n\r\n";
+    let answer = proxy.request("POST", chunked).await;
     assert!(answer.contains("\r\ntransfer-encoding: chunked\r\n"), "{answer}");
     assert!(answer.ends_with("3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n"), "{answer}");
     // The method says nothing about the body.
@@ -128,14 +127,11 @@ async fn bodies_keep_their_framing() {
             "content-length: 3\r\n\r\nabc",
             "transfer-encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n",
         ] {
-            let request = format!("{method} / HTTP/1.1\r\nhost: a\r\nconnection: close\r\n{body}");
-            let answer = proxy.exchange(&request).await;
-            assert!(answer.contains("abc"), "{request} {answer}");
+            let answer = proxy.request(method, body).await;
+            assert!(answer.contains("abc"), "{method} {body} {answer}");
         }
     }
-    let answer = proxy
-        .exchange("POST / HTTP/1.1\r\nhost: a\r\nconnection: close\r\ncontent-length: 0\r\n\r\n")
-        .await;
+    let answer = proxy.request("POST", "content-length: 0\r\n\r\n").await;
     assert!(answer.contains("\r\ncontent-length: 0\r\n"), "{answer}");
 }
 
@@ -153,9 +149,7 @@ async fn answers_without_a_body_have_none() {
         ),
     ] {
         let proxy = start(answering(answer).await).await;
-        let got = proxy
-            .exchange(&format!("{request} / HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n"))
-            .await;
+        let got = proxy.request(request, "\r\n").await;
         let status = answer.rsplit("HTTP/1.1 ").next().unwrap().split('\r').next().unwrap();
         assert!(got.starts_with(&format!("HTTP/1.1 {status}\r\n")), "{request} {answer}: {got}");
         assert!(got.ends_with("\r\n\r\n") && got.contains(end), "{request} {answer}: {got}");
@@ -167,9 +161,8 @@ async fn answers_without_a_body_have_none() {
 #[tokio::test]
 async fn a_client_that_expects_100_continue_gets_it_when_the_upstream_takes_the_body() {
     let proxy = start(echo().await).await;
-    let mut client = proxy.connect().await;
     let head = "POST / HTTP/1.1\r\nhost: a\r\nexpect: 100-continue\r\ncontent-length: 2\r\n\r\n";
-    client.write_all(head.as_bytes()).await.unwrap();
+    let mut client = proxy.send(head).await;
     assert_eq!(read_head(&mut client).await.unwrap(), "HTTP/1.1 100 Continue\r\n\r\n");
     let answer = ask(&mut client, "hi").await;
     assert!(answer.starts_with("HTTP/1.1 200 OK\r\n") && answer.ends_with("\r\n\r\nhi"));

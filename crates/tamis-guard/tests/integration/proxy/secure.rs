@@ -10,9 +10,9 @@ use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
 use hyper::client::conn::http2;
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use tamis_guard::{GuardLayer, ProxyError, ProxyOptions, TlsFiles};
+use rcgen::{Certificate, KeyPair};
+use tamis_guard::{ProxyError, TlsFiles};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpListener;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::pem::PemObject as _;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -25,16 +25,26 @@ use crate::service::Script;
 /// Writes a certificate of `localhost` that signs itself.
 pub fn write_certificate(folder: &Path) -> TlsFiles {
     let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    write_files(folder, &made.cert, &made.signing_key)
+}
+
+fn write_files(folder: &Path, certificate: &Certificate, key: &KeyPair) -> TlsFiles {
     let files = TlsFiles { certificate: folder.join("cert.pem"), key: folder.join("key.pem") };
-    fs::write(&files.certificate, made.cert.pem()).unwrap();
-    fs::write(&files.key, made.signing_key.serialize_pem()).unwrap();
+    fs::write(&files.certificate, certificate.pem()).unwrap();
+    fs::write(&files.key, key.serialize_pem()).unwrap();
     files
 }
 
-/// Returns the options of a proxy whose upstream uses TLS with a certificate that the proxy trusts.
-fn secure_options(port: u16, files: &TlsFiles) -> ProxyOptions {
-    let uri = format!("https://localhost:{port}").parse().unwrap();
-    ProxyOptions { upstream_ca: Some(files.certificate.clone()), ..ProxyOptions::new(uri) }
+/// Starts a proxy that trusts the certificate `trusted`, in front of an upstream that uses TLS with the
+/// certificate `upstream` and returns the requests.
+async fn start_secure(upstream: &TlsFiles, trusted: &TlsFiles, tls: Option<TlsFiles>) -> Running {
+    let address = secure_echo(upstream).await;
+    start_set(address, |options| {
+        options.upstream = format!("https://localhost:{}", address.port()).parse().unwrap();
+        options.upstream_ca = Some(trusted.certificate.clone());
+        options.tls = tls;
+    })
+    .await
 }
 
 /// Connects to the proxy with TLS.
@@ -67,30 +77,22 @@ async fn secure_echo(files: &TlsFiles) -> SocketAddr {
         .with_single_cert(chain, key)
         .unwrap();
     let acceptor = TlsAcceptor::from(Arc::new(config));
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
-    tokio::spawn(async move {
-        loop {
-            let (stream, _) = listener.accept().await.unwrap();
-            let acceptor = acceptor.clone();
-            tokio::spawn(async move {
-                if let Ok(stream) = acceptor.accept(stream).await {
-                    echo_on(stream).await;
-                }
-            });
+    upstream(move |stream| {
+        let accepted = acceptor.accept(stream);
+        async move {
+            if let Ok(stream) = accepted.await {
+                echo_on(stream).await;
+            }
         }
-    });
-    address
+    })
+    .await
 }
 
 #[tokio::test]
 async fn both_sides_may_use_tls() {
     let folder = tempfile::tempdir().unwrap();
     let files = write_certificate(folder.path());
-    let port = secure_echo(&files).await.port();
-    let mut options = secure_options(port, &files);
-    options.tls = Some(files.clone());
-    let proxy = start_with(options, GuardLayer::new(Vec::new())).await;
+    let proxy = start_secure(&files, &files, Some(files.clone())).await;
     let mut stream = connect(proxy.address, &files.certificate, b"http/1.1").await.unwrap();
     let answer = ask(&mut stream, "GET /x HTTP/1.1\r\nhost: shop\r\n\r\n").await;
     assert!(answer.contains("\r\nhost: shop\r\n"), "{answer}");
@@ -106,22 +108,14 @@ async fn a_certificate_authority_may_be_the_certificate_of_the_upstream() {
         [("localhost", false, "200"), ("localhost", true, "502"), ("other", false, "502")]
     {
         let folder = tempfile::tempdir().unwrap();
-        let files = TlsFiles {
-            certificate: folder.path().join("cert.pem"),
-            key: folder.path().join("key.pem"),
-        };
         let mut params = rcgen::CertificateParams::new([host.to_owned()]).unwrap();
         params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
         if is_expired {
             params.not_after = rcgen::date_time_ymd(2020, 1, 1);
         }
-        let key = rcgen::KeyPair::generate().unwrap();
-        fs::write(&files.certificate, params.self_signed(&key).unwrap().pem()).unwrap();
-        fs::write(&files.key, key.serialize_pem()).unwrap();
-        let port = secure_echo(&files).await.port();
-        let options = secure_options(port, &files);
-        let proxy = start_with(options, GuardLayer::new(Vec::new())).await;
-        let answer = proxy.get("/").await;
+        let key = KeyPair::generate().unwrap();
+        let files = write_files(folder.path(), &params.self_signed(&key).unwrap(), &key);
+        let answer = start_secure(&files, &files, None).await.get("/").await;
         assert!(
             answer.starts_with(&format!("HTTP/1.1 {status} ")),
             "{host} {is_expired}: {answer}"
@@ -132,9 +126,8 @@ async fn a_certificate_authority_may_be_the_certificate_of_the_upstream() {
 #[tokio::test]
 async fn an_upstream_with_an_unknown_certificate_is_not_used() {
     let (one, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let port = secure_echo(&write_certificate(one.path())).await.port();
-    let options = secure_options(port, &write_certificate(other.path()));
-    let proxy = start_with(options, GuardLayer::new(Vec::new())).await;
+    let files = [&one, &other].map(|folder| write_certificate(folder.path()));
+    let proxy = start_secure(&files[0], &files[1], None).await;
     let answer = proxy.get("/").await;
     assert!(answer.starts_with("HTTP/1.1 502 "), "{answer}");
     // With the right certificate in the file, it is used.

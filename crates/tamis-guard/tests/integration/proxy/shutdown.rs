@@ -51,8 +51,7 @@ async fn a_shutdown_finishes_requests_and_closes_idle_connections() {
 async fn a_shutdown_cuts_requests_at_its_limit() {
     let (upstream, mut gates) = halting().await;
     let proxy = start_set(upstream, |options| options.shutdown_timeout = LIMIT).await;
-    let mut client = proxy.connect().await;
-    client.write_all(GET).await.unwrap();
+    let mut client = proxy.send(GET).await;
     read_until(&mut client, "half").await.unwrap();
     let _gate = in_time("the request", gates.recv()).await.unwrap();
     assert_eq!(in_time("the shutdown", proxy.stop()).await.unwrap(), 1);
@@ -80,9 +79,8 @@ async fn a_shutdown_does_not_wait_for_a_handshake() {
         options.tls = Some(write_certificate(folder.path()));
     })
     .await;
-    let mut client = proxy.connect().await;
     // The first bytes of a handshake.
-    client.write_all(b"\x16\x03\x01").await.unwrap();
+    let mut client = proxy.send(b"\x16\x03\x01").await;
     assert!(in_time("the shutdown", proxy.stop()).await.unwrap() <= 1);
     assert_closed(&mut client).await;
 }

@@ -65,9 +65,8 @@ async fn a_request_of_100_mb_is_streamed() {
     })
     .await;
     let proxy = start(upstream).await;
-    let mut client = proxy.connect().await;
     let head = format!("PUT / HTTP/1.1\r\nhost: a\r\ncontent-length: {BODY}\r\n\r\n");
-    client.write_all(head.as_bytes()).await.unwrap();
+    let mut client = proxy.send(head).await;
     let sent = write_until_it_stalls(&mut client).await;
     assert!(sent < BUFFERS, "the proxy took {sent} bytes that the upstream does not read");
     in_time("the request", gates.recv()).await.unwrap().send(()).unwrap();
@@ -87,8 +86,7 @@ async fn an_answer_of_100_mb_is_streamed() {
     })
     .await;
     let proxy = start(upstream).await;
-    let mut client = proxy.connect().await;
-    client.write_all(b"GET / HTTP/1.1\r\nhost: a\r\n\r\n").await.unwrap();
+    let mut client = proxy.send(b"GET / HTTP/1.1\r\nhost: a\r\n\r\n").await;
     let sent = in_time("a stalled answer", stalled.recv()).await.unwrap();
     assert!(sent < BUFFERS, "the proxy took {sent} bytes that the client does not read");
     read_head(&mut client).await.unwrap();
@@ -107,8 +105,7 @@ async fn parts_of_an_answer_are_sent_as_they_come() {
         }
     })
     .await;
-    let mut client = proxy.connect().await;
-    client.write_all(b"GET / HTTP/1.1\r\nhost: a\r\n\r\n").await.unwrap();
+    let mut client = proxy.send(b"GET / HTTP/1.1\r\nhost: a\r\n\r\n").await;
     parts.write_all(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n").await.unwrap();
     assert!(read_head(&mut client).await.unwrap().contains("chunked"));
     for i in 0..5 {
@@ -130,8 +127,7 @@ async fn a_client_that_leaves_ends_the_request_of_the_upstream() {
     })
     .await;
     let proxy = start(upstream).await;
-    let mut client = proxy.connect().await;
-    client.write_all(b"GET / HTTP/1.1\r\nhost: a\r\n\r\n").await.unwrap();
+    let client = proxy.send(b"GET / HTTP/1.1\r\nhost: a\r\n\r\n").await;
     in_time("the request", reports.recv()).await.unwrap();
     drop(client);
     assert_eq!(in_time("the end of the request", reports.recv()).await.unwrap(), "");
@@ -154,9 +150,8 @@ async fn a_client_may_send_its_whole_body_before_it_reads_a_large_answer() {
     })
     .await;
     let proxy = start(upstream).await;
-    let mut client = proxy.connect().await;
     let head = format!("PUT / HTTP/1.1\r\nhost: a\r\ncontent-length: {BODY}\r\n\r\n");
-    client.write_all(head.as_bytes()).await.unwrap();
+    let mut client = proxy.send(head).await;
     write_rest(&mut client, 0).await;
     in_time("the upstream to read the body", read.recv()).await.unwrap();
     read_head(&mut client).await.unwrap();

@@ -61,11 +61,22 @@ impl Running {
         self.exchange(&get(target)).await
     }
 
+    /// Sends a request for `/` after whose answer the connection ends. `rest` has more headers and the body.
+    pub async fn request(&self, method: &str, rest: &str) -> String {
+        let head = format!("{method} / HTTP/1.1\r\nhost: a\r\nconnection: close\r\n");
+        self.exchange(&(head + rest)).await
+    }
+
+    /// Sends bytes on a connection of their own.
+    pub async fn send(&self, bytes: impl AsRef<[u8]>) -> TcpStream {
+        let mut stream = self.connect().await;
+        stream.write_all(bytes.as_ref()).await.unwrap();
+        stream
+    }
+
     /// Sends bytes and returns all that the proxy answers before it closes the connection.
     pub async fn exchange(&self, request: &str) -> String {
-        let mut stream = self.connect().await;
-        stream.write_all(request.as_bytes()).await.unwrap();
-        read_all(&mut stream).await
+        read_all(&mut self.send(request).await).await
     }
 }
 
@@ -133,6 +144,14 @@ where
 {
     let (sender, receiver) = unbounded_channel();
     (upstream(move |stream| serve(stream, sender.clone())).await, receiver)
+}
+
+/// Starts an upstream that sends all bytes of a connection to the test at their end.
+pub async fn recording() -> (SocketAddr, UnboundedReceiver<String>) {
+    reporting(|mut stream, ended| async move {
+        _ = ended.send(read_all(&mut stream).await);
+    })
+    .await
 }
 
 /// Starts an upstream that returns the requests, and counts its connections.

@@ -1,15 +1,13 @@
 //! Request ids, trace headers and the request log.
 
-use std::fmt::Write as _;
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tamis_guard::{GuardLayer, IdSetOptions, ProxyOptions};
-use tracing::field::{Field, Visit};
-use tracing::span;
+use tracing::Level;
 
 use super::support::*;
 use crate::checker::integers;
+use crate::recorder::Recorder;
 use crate::service::{known, route};
 
 const TRACE: &str = "traceparent: 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01\r\n\
@@ -59,64 +57,28 @@ async fn a_refusal_has_the_request_id_too() {
     assert!(!proxy.exchange(&request("/p/7", "")).await.contains(id));
 }
 
-/// Keeps the events of the request log as lines. The tests of this program run in one process, so
-/// other requests may be among them.
-#[derive(Clone, Default)]
-struct Lines(Arc<Mutex<Vec<String>>>);
-
-impl Lines {
-    /// Waits for the line of a path.
-    async fn of(&self, path: &str) -> String {
-        let mut found = None;
-        wait_until(&format!("a line has {path}"), async || {
-            let is_of_path = |line: &&String| line.contains(&format!("path={path:?} "));
-            found = self.0.lock().unwrap().iter().find(is_of_path).cloned();
-            found.is_some()
-        })
-        .await;
-        found.expect("wait_until has seen it")
-    }
-}
-
-struct Line(String);
-
-impl Visit for Line {
-    fn record_debug(&mut self, field: &Field, value: &dyn std::fmt::Debug) {
-        write!(self.0, "{field}={value:?} ").unwrap();
-    }
-}
-
-impl tracing::Subscriber for Lines {
-    fn enabled(&self, metadata: &tracing::Metadata<'_>) -> bool {
-        metadata.is_event() && *metadata.level() == tracing::Level::INFO
-    }
-
-    fn event(&self, event: &tracing::Event<'_>) {
-        let mut line = Line(String::new());
-        event.record(&mut line);
-        self.0.lock().unwrap().push(line.0);
-    }
-
-    fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {
-        span::Id::from_u64(1)
-    }
-
-    fn record(&self, _: &span::Id, _: &span::Record<'_>) {}
-    fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
-    fn enter(&self, _: &span::Id) {}
-    fn exit(&self, _: &span::Id) {}
+/// Waits for the line of a path in the request log.
+async fn line_of(recorder: &Recorder, path: &str) -> String {
+    let mut found = None;
+    wait_until(&format!("a line has {path}"), async || {
+        let is_of_path = |line: &&String| line.contains(&format!("path={path:?} "));
+        found = recorder.lines.lock().unwrap().iter().find(is_of_path).cloned();
+        found.is_some()
+    })
+    .await;
+    found.expect("wait_until has seen it")
 }
 
 #[tokio::test]
 async fn the_request_log_has_the_verdict_the_status_and_the_ids_of_each_request() {
-    let lines = Lines::default();
-    tracing::subscriber::set_global_default(lines.clone()).unwrap();
+    let recorder = Recorder::new(Level::INFO);
+    tracing::subscriber::set_global_default(recorder.clone()).unwrap();
     let options = ProxyOptions { logs_requests: true, ..options(echo().await) };
     let proxy = start_with(options, guard()).await;
     proxy
         .exchange(&request("/p/123456?token=secret", &format!("{TRACE}x-request-id: a b\r\n")))
         .await;
-    let line = lines.of("/p/123456").await;
+    let line = line_of(&recorder, "/p/123456").await;
     for field in [
         "method=\"GET\" ",
         "status=404 ",
@@ -131,27 +93,26 @@ async fn the_request_log_has_the_verdict_the_status_and_the_ids_of_each_request(
     }
     assert!(!line.contains("secret"), "{line}");
     proxy.exchange(&request("/logged/other", "")).await;
-    let line = lines.of("/logged/other").await;
+    let line = line_of(&recorder, "/logged/other").await;
     assert!(line.contains("status=200 ") && !line.contains("verdict="), "{line}");
     // Ambiguous requests are in the log too.
     proxy.exchange("GET /logged/bad HTTP/1.1\r\nconnection: close\r\n\r\n").await;
-    assert!(lines.of("/logged/bad").await.contains("status=400 "));
+    assert!(line_of(&recorder, "/logged/bad").await.contains("status=400 "));
 }
 
 #[tokio::test]
 async fn a_request_whose_client_has_gone_is_logged_without_a_status() {
-    let lines = Lines::default();
+    let recorder = Recorder::new(Level::INFO);
     // On this thread: the runtime of the test has no other.
-    let _guard = tracing::subscriber::set_default(lines.clone());
+    let _guard = tracing::subscriber::set_default(recorder.clone());
     let silent = upstream(|mut stream| async move {
         read_message(&mut stream).await;
         std::future::pending::<()>().await;
     });
     let options = ProxyOptions { logs_requests: true, ..options(silent.await) };
     let proxy = start_with(options, guard()).await;
-    let mut client = proxy.connect().await;
-    client.write_all(b"GET /gone HTTP/1.1\r\nhost: a\r\n\r\n").await.unwrap();
+    let client = proxy.send(b"GET /gone HTTP/1.1\r\nhost: a\r\n\r\n").await;
     tokio::time::sleep(Duration::from_millis(50)).await;
     drop(client);
-    assert!(!lines.of("/gone").await.contains("status="));
+    assert!(!line_of(&recorder, "/gone").await.contains("status="));
 }

@@ -26,11 +26,10 @@ async fn switching() -> std::net::SocketAddr {
 #[tokio::test]
 async fn a_tunnel_moves_bytes_in_both_directions_until_both_ends_close() {
     let proxy = start(switching().await).await;
-    let mut client = proxy.connect().await;
     // The first bytes of the new protocol may come with the head.
     let request = "GET /chat HTTP/1.1\r\nhost: a\r\nconnection: keep-alive, Upgrade\r\n\
                    upgrade: WebSocket\r\nsec-websocket-key: k\r\n\r\nfirst";
-    client.write_all(request.as_bytes()).await.unwrap();
+    let mut client = proxy.send(request).await;
     let head = read_head(&mut client).await.unwrap();
     assert!(head.starts_with("HTTP/1.1 101 Switching Protocols\r\n"), "{head}");
     for header in ["connection: upgrade", "upgrade: websocket", "sec-websocket-accept: x"] {
@@ -69,8 +68,8 @@ async fn http_is_never_tunnelled_past_the_guard() {
     let answer = proxy.exchange(body).await;
     assert!(!answer.contains("HTTP/1.1 101 ") && !answer.contains("upgrade"), "{answer}");
     // Without the Connection header, Upgrade asks for nothing.
-    let plain = "GET / HTTP/1.1\r\nhost: a\r\nconnection: close\r\nupgrade: websocket\r\n\r\n";
-    assert!(proxy.exchange(plain).await.starts_with("HTTP/1.1 200 OK\r\n"));
+    let answer = proxy.request("GET", "upgrade: websocket\r\n\r\n").await;
+    assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
 }
 
 #[tokio::test]
@@ -106,9 +105,8 @@ async fn an_upstream_that_changes_to_another_protocol_gets_no_tunnel() {
 async fn a_shutdown_cuts_tunnels_at_its_limit() {
     let limit = std::time::Duration::from_millis(50);
     let proxy = start_set(switching().await, |options| options.shutdown_timeout = limit).await;
-    let mut client = proxy.connect().await;
     let request = b"GET / HTTP/1.1\r\nhost: a\r\nconnection: upgrade\r\nupgrade: chat\r\n\r\n";
-    client.write_all(request).await.unwrap();
+    let mut client = proxy.send(request).await;
     read_until(&mut client, "hello").await.unwrap();
     assert_eq!(in_time("the shutdown", proxy.stop()).await.unwrap(), 1);
     assert_closed(&mut client).await;

@@ -14,8 +14,10 @@ use crate::tcp_proxy::TcpProxy;
 /// Creates a filter that grows.
 const GROWING: [&str; 2] = ["BF.RESERVE seen 0.000001 100 EXPANSION 2", "BF.ADD seen 1"];
 
-fn serve() -> Server {
-    serve_with(Config::default())
+fn serve() -> (Server, Client) {
+    let server = serve_with(Config::default());
+    let client = client(&server);
+    (server, client)
 }
 
 fn serve_with(config: Config) -> Server {
@@ -37,8 +39,7 @@ fn copied(url: &str) -> (Arc<IdSet>, Source) {
 
 /// Starts a server, runs commands, and starts a source that has copied the filter.
 fn followed(commands: &[&str]) -> (Server, Client, Arc<IdSet>, Source) {
-    let server = serve();
-    let mut client = client(&server);
+    let (server, mut client) = serve();
     commands.iter().for_each(|command| _ = client.run(command));
     let (ids, source) = copied(&url(&server));
     (server, client, ids, source)
@@ -55,8 +56,7 @@ fn failure(source: &Source) -> String {
 
 #[test]
 fn every_kind_of_filter_of_the_server_is_copied() {
-    let server = serve();
-    let mut client = client(&server);
+    let (server, mut client) = serve();
     for create in [
         "BF.RESERVE seen 0.000001 1000",
         "BF.RESERVE seen 0.000001 100 EXPANSION 2",
@@ -81,9 +81,9 @@ fn every_kind_of_filter_of_the_server_is_copied() {
 /// The default serializer of Spring writes such keys.
 #[test]
 fn a_key_need_not_be_text() {
-    let server = serve();
+    let (server, mut client) = serve();
     let key = b"\xac\xed\0\x05t\0\x04seen";
-    client(&server).call(&[b"BF.ADD", key, b"7"]);
+    client.call(&[b"BF.ADD", key, b"7"]);
     let url = format!("redis://{}/%AC%ED%00%05t%00%04seen", server.addresses()[0]);
     let (ids, _source) = copied(&url);
     assert!(knows(&ids, 7) && !has(&ids, 8));
@@ -146,8 +146,7 @@ fn a_filter_that_was_emptied_is_not_used() {
 
 #[test]
 fn a_window_is_refused() {
-    let server = serve();
-    let mut client = client(&server);
+    let (server, mut client) = serve();
     client.run("TM.RESERVE seen KIND window WINDOW 60000 ITEMS 1000");
     client.run("TM.ADD seen 1");
     let source = follow(&id_set(integers()), &url(&server));
@@ -178,8 +177,7 @@ fn a_wrong_password_is_one_line_without_the_password() {
 
 #[test]
 fn broken_connections_and_a_silent_network_never_break_the_promise() {
-    let server = serve();
-    let mut client = client(&server);
+    let (server, mut client) = serve();
     GROWING.iter().for_each(|command| _ = client.run(command));
     let proxy = TcpProxy::start(server.addresses()[0]);
     let (ids, source) = copied(&format!("redis://{}/seen", proxy.address));

@@ -45,11 +45,10 @@ fn has_identity(path: &Path) -> bool {
 #[test]
 fn a_restart_reads_only_rows_that_are_new() {
     for column in ["id", "updated_at"] {
-        let shop = Shop::new("wal");
+        let shop = Shop::filled("wal", 1000);
         if !has_identity(&shop.path) {
             return;
         }
-        shop.fill(1000);
         let sqlite = with_snapshot(&shop, Some(column), 50);
         let (ids, source, _) = restart(&sqlite);
         shop.run("INSERT INTO products VALUES (1001, 1001, '')");
@@ -178,11 +177,10 @@ fn without_a_change_column_all_ids_are_read() {
 
 #[test]
 fn the_time_of_the_next_read_of_all_ids_is_kept() {
-    let shop = Shop::new("wal");
+    let shop = Shop::filled("wal", 1000);
     if !has_identity(&shop.path) {
         return;
     }
-    shop.fill(1000);
     let reread = Duration::from_secs(1);
     let mut sqlite = with_snapshot(&shop, Some("id"), 10);
     (sqlite.options.deletions, sqlite.options.reread) = (None, reread);

@@ -1,21 +1,21 @@
-//! A MariaDB database for the random changes of `support/changes.rs`.
+//! A database for the random changes of `changes.rs`, on a server of the module `server`.
 
 use std::net::SocketAddr;
 
-use super::server::{Server, Session, Shop};
+use super::server::{CREATE_REPLACEMENT, LIMIT_LOCKS, REPLACE_PRODUCTS, Server, Session, Shop};
 use crate::changes::Database;
 
-pub struct Maria {
+pub struct ShopDatabase {
     pub server: Server,
     pub shop: Shop,
 }
 
-impl Maria {
-    pub fn start() -> Self {
-        let server = Server::start_with(&["--innodb-flush-log-at-trx-commit=1", "--sync-binlog=1"]);
+impl ShopDatabase {
+    pub fn start(settings: &[&str]) -> Self {
+        let server = Server::start_with(settings);
         let shop = server.shop();
         let mut database = Self { server, shop };
-        database.limit_locks();
+        database.shop.session.run(LIMIT_LOCKS);
         database
     }
 
@@ -25,17 +25,11 @@ impl Maria {
         let direct = self.server.address().to_string();
         self.shop.options.url.replace(&direct, &address.to_string())
     }
-
-    /// Makes a statement fail that waits for a lock of the guard.
-    fn limit_locks(&mut self) {
-        self.sql("SET lock_wait_timeout = 20, innodb_lock_wait_timeout = 20");
-    }
 }
 
-impl Database for Maria {
-    const CREATE: &'static str = "CREATE TABLE replacement LIKE products";
-    const REPLACE: &'static str =
-        "RENAME TABLE products TO old, replacement TO products; DROP TABLE old";
+impl Database for ShopDatabase {
+    const CREATE: &'static str = CREATE_REPLACEMENT;
+    const REPLACE: &'static str = REPLACE_PRODUCTS;
 
     fn sql(&mut self, sql: &str) {
         self.shop.session.run(sql);
@@ -48,7 +42,7 @@ impl Database for Maria {
     fn run(&mut self) {
         self.server.run();
         self.shop.session = Session::open(&self.shop.options.url);
-        self.limit_locks();
+        self.shop.session.run(LIMIT_LOCKS);
     }
 
     fn address(&self) -> SocketAddr {
