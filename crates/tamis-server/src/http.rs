@@ -271,10 +271,10 @@ fn health(shared: &SharedState) -> Answer {
 
 #[cfg(test)]
 mod tests {
-    use tamis_commands::Value;
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
     use super::*;
+    use crate::keyspace::tests::counting;
     use crate::server::Server;
     use crate::system::descriptors::{HEALTH_CONNECTIONS, MAX_HTTP_CONNECTIONS};
     use crate::test_server;
@@ -367,10 +367,7 @@ mod tests {
     fn health_is_answered_while_the_sampler_waits_for_the_keys() {
         let server = test_server::start();
         let shared = server.shared();
-        let plan = tamis::Plan::for_kind(tamis::Kind::Counting, 100, 0.01).unwrap();
-        let filter = tamis::AnyFilter::new(&plan, tamis::Hasher::default()).unwrap();
-        let filter = Value::Filter(Box::new(tamis_formats::TamisFile::new(filter)));
-        shared.keyspace.shared().put(b"filter", 0, filter, None);
+        shared.keyspace.shared().put(b"filter", 0, counting(), None);
         let listener = open("127.0.0.1:0".parse().unwrap()).unwrap();
         let address = listener.local_addr().unwrap();
         // While the test holds the lock of the keyspace, the first round of the sampler waits.

@@ -20,7 +20,7 @@ mod measuring;
 mod shards;
 mod table;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod writing;
 
 pub use access::{ExclusiveAccess, KeyspaceAccess, KeyspaceRef, SharedAccess};

@@ -27,6 +27,13 @@ pub(super) fn bloom(hash: Option<u64>) -> Value {
     Value::Bloom(Box::new(filter))
 }
 
+/// Returns a filter of the kind `counting` without items.
+pub(crate) fn counting() -> Value {
+    let plan = tamis::Plan::for_kind(tamis::Kind::Counting, 100, 0.01).unwrap();
+    let filter = tamis::AnyFilter::new(&plan, tamis::Hasher::default()).unwrap();
+    Value::Filter(Box::new(tamis_formats::TamisFile::new(filter)))
+}
+
 pub(super) fn get(keys: &SharedAccess<'_>, key: &[u8], now: u64) -> Option<String> {
     keys.read(key, now, |value| match value {
         Some(Value::Bytes(text)) => Some(String::from_utf8(text.to_vec(0..text.len())).unwrap()),
@@ -198,10 +205,7 @@ fn empty_filters_of_equal_parameters_are_built_once_for_a_command() {
     let keyspace = Keyspace::new();
     let alone = keyspace.exclusive();
     for key in [b"a", b"b"] {
-        let plan = tamis::Plan::for_kind(tamis::Kind::Counting, 100, 0.01).unwrap();
-        let filter = tamis::AnyFilter::new(&plan, tamis::Hasher::default()).unwrap();
-        let filter = Value::Filter(Box::new(tamis_formats::TamisFile::new(filter)));
-        alone.put(key, 0, filter, None);
+        alone.put(key, 0, counting(), None);
         let cell = keyspace.cell(key).unwrap();
         assert!(matches!(cell.state.read().value(0), Some(Value::Empty(_))));
     }

@@ -283,6 +283,11 @@ mod tests {
     use crate::shared_state::SharedState;
     use crate::test_server;
 
+    /// Runs commands and returns the text of their replies.
+    fn text(session: &mut Session, commands: &[Argv<'_>]) -> String {
+        String::from_utf8(test_server::run(session, commands)).unwrap()
+    }
+
     /// Runs a function while a second thread holds a read lease of the key `a` for one second.
     fn while_leased(server: &SharedState, run: impl FnOnce()) {
         let (begun, has_begun) = std::sync::mpsc::channel();
@@ -303,9 +308,7 @@ mod tests {
         let server = test_server::start();
         let shared = server.shared();
         let mut session = test_server::session(shared);
-        let mut run = |commands: &[Argv<'_>]| {
-            String::from_utf8(test_server::run(&mut session, commands)).unwrap()
-        };
+        let mut run = |commands: &[Argv<'_>]| text(&mut session, commands);
         assert_eq!(run(&[&[b"SET", b"a", b"1"]]), "+OK\r\n");
         while_leased(shared, || {
             // `INCR` waits for the lease. `PEXPIRE` sets a time to live that is shorter than the
@@ -323,9 +326,7 @@ mod tests {
         let server = Server::start(config).unwrap();
         let shared = server.shared();
         let mut session = test_server::session(shared);
-        let mut run = |commands: &[Argv<'_>]| {
-            String::from_utf8(test_server::run(&mut session, commands)).unwrap()
-        };
+        let mut run = |commands: &[Argv<'_>]| text(&mut session, commands);
         run(&[&[b"SET", b"a", b"1"], &[b"SET", b"k", b"v", b"PX", b"100000"]]);
         while_leased(shared, || {
             // `DEBUG RELOAD` waits for the lease.

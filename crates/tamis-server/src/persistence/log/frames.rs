@@ -182,32 +182,24 @@ mod tests {
 
     #[test]
     fn frames_inside_a_damaged_frame_are_not_found() {
-        let log = empty_log();
-        let (mut bytes, behind) = planted(&log);
-        bytes[frame::HEADER_BYTES] ^= 1;
-        log.file.write_all_at(&bytes, HEADER_BYTES as u64).unwrap();
-        let mut frames = Frames::new(&log).unwrap();
-        assert!(frames.next().unwrap().is_none(), "damaged");
-        assert!(frames.skip_to_valid().unwrap());
-        assert_eq!(frames.next().unwrap(), Some((behind as u64, &b"behind"[..])));
+        // Damages a record, and the length of the frame.
+        for at in [frame::HEADER_BYTES, 0] {
+            let log = empty_log();
+            let (mut bytes, behind) = planted(&log);
+            bytes[at] ^= 1;
+            log.file.write_all_at(&bytes, HEADER_BYTES as u64).unwrap();
+            let mut frames = Frames::new(&log).unwrap();
+            assert!(frames.next().unwrap().is_none(), "damaged at {at}");
+            assert!(frames.skip_to_valid().unwrap(), "{at}");
+            assert_eq!(frames.next().unwrap(), Some((behind as u64, &b"behind"[..])), "{at}");
 
-        // Test the first frame without its last byte, as an incomplete frame.
-        let log = empty_log();
-        log.file.write_all_at(&bytes[..behind - 1], HEADER_BYTES as u64).unwrap();
-        let mut frames = Frames::new(&log).unwrap();
-        assert!(!frames.skip_to_valid().unwrap());
-        assert_eq!(frames.position(), behind as u64 - 1);
-    }
-
-    #[test]
-    fn frames_that_a_client_planted_are_not_found_behind_a_damaged_length() {
-        let log = empty_log();
-        let (mut bytes, behind) = planted(&log);
-        bytes[0] ^= 1;
-        log.file.write_all_at(&bytes, HEADER_BYTES as u64).unwrap();
-        let mut frames = Frames::new(&log).unwrap();
-        assert!(frames.skip_to_valid().unwrap());
-        assert_eq!(frames.next().unwrap(), Some((behind as u64, &b"behind"[..])));
+            // Test the damaged first frame without its last byte, as an incomplete frame.
+            let log = empty_log();
+            log.file.write_all_at(&bytes[..behind - 1], HEADER_BYTES as u64).unwrap();
+            let mut frames = Frames::new(&log).unwrap();
+            assert!(!frames.skip_to_valid().unwrap(), "{at}");
+            assert_eq!(frames.position(), behind as u64 - 1, "{at}");
+        }
     }
 
     #[test]

@@ -362,9 +362,18 @@ mod tests {
     use super::*;
     use crate::persistence::sim_disk::SimDisk;
 
-    fn log_on(disk: &SimDisk) -> LogCore {
-        let file = LogFile::begin(disk, 1, 0, 0, 0, 99).unwrap();
-        LogCore::new(Arc::new(disk.clone()), file, 0, FsyncPolicy::Always)
+    /// Returns a disk with a log, and with space for some more bytes.
+    fn log_with_space(bytes: usize) -> (SimDisk, LogCore) {
+        let disk = SimDisk::default();
+        let file = LogFile::begin(&disk, 1, 0, 0, 0, 99).unwrap();
+        let core = LogCore::new(Arc::new(disk.clone()), file, 0, FsyncPolicy::Always);
+        disk.limit_space(bytes);
+        (disk, core)
+    }
+
+    fn assert_syncs(core: &LogCore) {
+        while core.run_file_job(0) || core.run_sync(0) {}
+        assert_eq!((core.failure(), core.with(|state| state.synced)), (None, core.end()));
     }
 
     /// Admits a change and appends the change to the log.
@@ -376,9 +385,7 @@ mod tests {
 
     #[test]
     fn a_change_that_does_not_fit_leaves_the_disk_as_it_was() {
-        let disk = SimDisk::default();
-        let core = log_on(&disk);
-        disk.limit_space(5000);
+        let (disk, core) = log_with_space(5000);
         append(&core, 500).unwrap();
         for _ in 0..3 {
             assert!(append(&core, 10_000).unwrap_err().contains("No space left"));
@@ -386,15 +393,12 @@ mod tests {
             assert!(disk.space_left() > 4000, "{}", disk.space_left());
             append(&core, 100).unwrap();
         }
-        while core.run_file_job(0) || core.run_sync(0) {}
-        assert_eq!((core.failure(), core.with(|state| state.synced)), (None, core.end()));
+        assert_syncs(&core);
     }
 
     #[test]
     fn admitted_changes_have_space_together() {
-        let disk = SimDisk::default();
-        let core = log_on(&disk);
-        disk.limit_space(250_000);
+        let (_disk, core) = log_with_space(250_000);
         let one = core.admit(100_000).unwrap();
         let two = core.admit(100_000).unwrap();
         assert!(core.admit(100_000).is_err());
@@ -402,15 +406,12 @@ mod tests {
             core.with(|state| state.append(|out| out.extend(vec![7; 99_900])));
             drop(admitted);
         }
-        while core.run_file_job(0) || core.run_sync(0) {}
-        assert_eq!((core.failure(), core.with(|state| state.synced)), (None, core.end()));
+        assert_syncs(&core);
     }
 
     #[test]
     fn images_of_a_group_have_space_together() {
-        let disk = SimDisk::default();
-        let core = log_on(&disk);
-        disk.limit_space(250_000);
+        let (_disk, core) = log_with_space(250_000);
         let admitted = core.admit(1000).unwrap();
         core.with(|state| state.begin_group(None));
         for _ in 0..2 {
@@ -420,15 +421,12 @@ mod tests {
         assert!(core.admit_image(100_000).unwrap_err().contains("No space left"));
         core.with(LogState::end_group);
         drop(admitted);
-        while core.run_file_job(0) || core.run_sync(0) {}
-        assert_eq!((core.failure(), core.with(|state| state.synced)), (None, core.end()));
+        assert_syncs(&core);
     }
 
     #[test]
     fn the_log_continues_in_another_file_although_the_disk_is_full() {
-        let disk = SimDisk::default();
-        let core = log_on(&disk);
-        disk.limit_space(3000);
+        let (disk, core) = log_with_space(3000);
         while append(&core, 200).is_ok() {}
         while core.run_file_job(0) || core.run_sync(0) {}
         assert!(disk.space_left() < 500, "{}", disk.space_left());
