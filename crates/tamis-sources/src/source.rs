@@ -28,7 +28,7 @@ use crate::source::kind::SourceKind;
 use crate::source::run::{Run, SourceOptions};
 use crate::source::status::SourceStatus;
 
-/// A running source. Dropping the value stops the source.
+/// A running source. Dropping a `Source` stops the source.
 #[derive(Debug)]
 pub struct Source {
     run: Arc<Run>,

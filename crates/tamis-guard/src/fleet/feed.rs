@@ -35,7 +35,7 @@ struct State {
     next: u64,
     /// True if a generation was published.
     is_complete: bool,
-    /// The set contains all ids that were committed before this time.
+    /// The set contains all ids that were committed before `known_until`.
     known_until: Option<Instant>,
 }
 

@@ -1,16 +1,16 @@
 //! Follows a leader: another guard that publishes its ids over HTTP.
 //!
 //! The source downloads a snapshot once, and then waits for changes. A response delivers changes within milliseconds.
-//! Each response also reports how complete the leader is.
+//! Each response also reports up to which commit time the set of the leader is complete.
 //!
 //! # Why a synced follower has all ids
 //!
 //! A response of the leader contains all changes up to a position, and the lag `a` of the leader. Let `A` be the time
-//! of the response. The leader's set at this position contains all ids that were committed before `K = A - a`. The
-//! follower cannot use `A`, because the clocks of two machines differ. The follower measures the time `S` before it
-//! sends the request. The leader receives the request at `R >= S` and responds at `A = R + h`. The leader measures `h`,
-//! the time for which it holds the request. Because of `S <= R`, `S + h - a <= K`. After the follower has applied the
-//! changes, it claims that its set contains all ids that were committed before `S + h - a`.
+//! of the response. At the position of the response, the leader's set contains all ids that were committed before `K =
+//! A - a`. The follower cannot use `A`, because the clocks of two machines differ. The follower measures the time `S`
+//! before it sends the request. The leader receives the request at `R >= S` and responds at `A = R + h`. The leader
+//! measures `h`, the time for which it holds the request. Because of `S <= R`, `S + h - a <= K`. After the follower has
+//! applied the changes, it claims that its set contains all ids that were committed before `S + h - a`.
 //!
 //! Only durations cross the network. The clocks of the follower and the leader may run at different speeds, so the
 //! follower decreases `h` by 1/1000 and increases `a` by 1/1000.
@@ -46,7 +46,7 @@ use pace::Pace;
 /// The maximum time for which the leader holds a request. If `interval` is shorter, the follower uses `interval`.
 const MAX_WAIT: Duration = Duration::from_secs(10);
 
-/// The minimum time between two requests for changes. Several changes within this time arrive in one response. The
+/// The minimum time between two requests for changes. Several changes within `MIN_PERIOD` arrive in one response. The
 /// minimum time also limits the CPU load if a leader responds immediately without changes.
 const MIN_PERIOD: Duration = Duration::from_millis(10);
 

@@ -158,7 +158,7 @@ impl Route {
         let is_preflight = method_after_preflight(parts).is_some();
         for id in &self.ids {
             if is_preflight && !id.place.is_in_target() {
-                // The request that follows the preflight may contain any id at this place.
+                // The request that follows the preflight may contain any id in its headers or body.
                 has_known = true;
                 continue;
             }

@@ -86,7 +86,8 @@ impl Default for SingleFlight {
 
 impl SingleFlight {
     /// Creates the turns of a route. A request waits for at most `max_wait`. At most `max_waiting` requests wait for
-    /// one id. Requests beyond this number go to the upstream service immediately.
+    /// one id. If `max_waiting` requests wait for an id, further requests for the id go to the upstream service
+    /// immediately.
     #[must_use]
     pub fn new(max_wait: Duration, max_waiting: usize) -> Self {
         Self {

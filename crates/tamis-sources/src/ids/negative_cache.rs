@@ -103,7 +103,7 @@ pub(crate) struct NegativeCache {
     recent: Duration,
     created: Instant,
     /// The time of the last insert for each counter, in nanoseconds after `created`. The value 0 means no insert. Each
-    /// insert increases the value.
+    /// insert of an id increases the time in the counter of the id.
     inserted: Box<[AtomicU64]>,
     /// The time of the last publication of a generation, in nanoseconds after `created`.
     cleared: AtomicU64,
@@ -168,7 +168,8 @@ impl NegativeCache {
         }
         keys.push((key, Instant::now()));
         cache.insert(id.into(), keys);
-        // If the id has changed between the test and the insert above, the change has not removed the new entry.
+        // If the id has changed between the call of `is_unchanged` and the insert into the cache, the change has not
+        // removed the new entry.
         if !is_unchanged() {
             cache.invalidate(id);
         }

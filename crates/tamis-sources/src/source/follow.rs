@@ -96,7 +96,7 @@ pub enum Effect<M> {
     Publish,
     /// Set the state to stale until the next [`KnownUntil`](Self::KnownUntil).
     MakeStale,
-    /// Record that the set contains all ids that were committed before this time.
+    /// Record that the set contains all ids that were committed before the given time.
     KnownUntil(M),
 }
 
@@ -104,7 +104,7 @@ pub enum Effect<M> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Follow<P, M> {
     phase: Phase<P>,
-    /// The pending query: a time, and the end of the log that the driver queried after this time.
+    /// The pending query: a time T, and the end of the log that the driver queried after T.
     asked: Option<(M, P)>,
     /// Whether the current generation contains ids that no longer exist.
     excess: Excess,
@@ -332,7 +332,7 @@ mod tests {
     #[derive(Clone, PartialEq, Eq, Hash)]
     struct World {
         commits: &'static [Commit],
-        /// The number of commits so far. This number is also the clock of the simulation.
+        /// The number of commits so far. The number of commits is also the clock of the simulation.
         committed: u8,
         position: u8,
         follow: Follow<u8, u8>,

@@ -289,10 +289,10 @@ impl Run {
         Ok(self.start_generation_from(generation))
     }
 
-    /// Sets the fold of text ids for all following rows and generations.
+    /// Sets the function that converts text ids to keys, for all later rows and generations.
     #[cfg(feature = "databases")]
     pub(crate) fn set_fold(&self, fold: Fold) {
-        // Relaxed: only the thread that reads the source uses this value.
+        // Relaxed: only the thread that reads the source uses `fold`.
         self.fold.store(fold.number(), Ordering::Relaxed);
     }
 

@@ -56,9 +56,10 @@ struct Lanes {
 
 static LANES: Lanes = Lanes { shifts: split_block::SHIFTS, one: 1 };
 
-/// Tests one item. Legacy SSE code cannot access registers 16 and above, so these registers need no
-/// `vzeroupper`. Therefore this function can be inlined into code that is compiled for any x86-64
-/// CPU. A function call instead of inlining would double the cost of a test.
+/// Tests one item. The code uses only the vector registers 16 and above, which need no `vzeroupper`
+/// because legacy SSE code cannot access the registers. Without `vzeroupper`, the function can be
+/// inlined into code that is compiled for any x86-64 CPU. A function call instead of inlining would
+/// double the cost of a test.
 ///
 /// # Safety
 ///

@@ -55,7 +55,7 @@ impl<T: Integer, const BUFFER: usize> Bins<T, BUFFER> {
     ///
     /// # Panics
     ///
-    /// If `chunk_items` is not a power of two, or is smaller than a buffer.
+    /// Panics if `chunk_items` is not a power of two, or is smaller than a buffer.
     pub(crate) fn new(bins: usize, max_items: usize, chunk_items: usize) -> Option<Self> {
         assert!(chunk_items.is_power_of_two() && chunk_items >= BUFFER, "whole buffers");
         let chunks = bins + max_items / chunk_items;
@@ -87,7 +87,7 @@ impl<T: Integer, const BUFFER: usize> Bins<T, BUFFER> {
     ///
     /// # Panics
     ///
-    /// If there are more items than [`room`](Self::room), or a bin does not exist.
+    /// Panics if there are more items than [`room`](Self::room), or if a bin does not exist.
     pub(crate) fn put(&mut self, items: impl ExactSizeIterator<Item = (usize, T)>) {
         assert!(items.len() <= self.room(), "more items than there is room for");
         self.items += items.len();

@@ -123,7 +123,7 @@ impl AtomicBitmap {
     ///
     /// # Panics
     ///
-    /// If the block is not inside the bitmap.
+    /// Panics if the block is not inside the bitmap.
     #[inline]
     pub fn set(&self, first: usize, mask: &[u64]) -> bool {
         let block = &self.words()[first..first + mask.len()];

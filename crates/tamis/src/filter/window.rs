@@ -121,8 +121,8 @@ impl Window {
     }
 
     /// Creates an empty filter that remembers items for at least `span_millis` and at most twice
-    /// this time. The filter keeps `rate` if at most `items` items arrive in any span, even if all
-    /// items arrive at once.
+    /// `span_millis`. The filter keeps `rate` if at most `items` items arrive in any span, even if
+    /// all items arrive at once.
     ///
     /// # Errors
     ///

@@ -10,7 +10,8 @@ use crate::plan::sizing::{Best, MAX_BITS, Sample, Sizing};
 /// The number of bits of a cache line.
 const LINE_BITS: u64 = 512;
 
-/// The sizes of a kind with blocks. Kinds with blocks differ only in the values of this type.
+/// The sizes of a kind with blocks. Kinds with blocks differ only in the values of their
+/// `BlockSizing`.
 pub(crate) struct BlockSizing {
     /// Restores a geometry from its number in files.
     pub geometry: fn(u32) -> Option<Geometry>,
@@ -65,9 +66,9 @@ impl Blocks {
         self.head_bits + places * self.place_bits()
     }
 
-    /// Returns the rate of a filter with this number of places, and the slope of the rate. In a
-    /// window, `items` are distributed evenly over the slices. A lookup in a window tests one
-    /// additional slice.
+    /// Returns the rate of a filter with `places` places, and the slope of the rate. In a window,
+    /// `items` are distributed evenly over the slices. A lookup in a window tests one additional
+    /// slice.
     fn rate(self, items: u64, places: u64) -> (f64, f64) {
         let Some(slices) = self.slices else { return self.rate_of_blocks(items, places) };
         let items = items.div_ceil(u64::from(slices));
@@ -98,8 +99,8 @@ impl Blocks {
             None => (items as f64, rate),
         };
         let l = self.lane_bits as f64;
-        // The share of set bits in a lane at this rate, and the number of items in a block that
-        // produces this share.
+        // `filled` is the share of set bits in a lane at `rate`. `even` is the number of items in a
+        // block that sets the share `filled` of the bits.
         let filled = rate.sqrt().sqrt().sqrt();
         let even = -l * (-filled).ln_1p();
         let mean = if even < 1.5 {
@@ -115,8 +116,7 @@ impl Blocks {
     }
 
     /// Returns the fewest bits, at most `max_bits`, that keep `rate`. The search starts from
-    /// `guess`, an estimate of the number of places. A place is a block, or in a window the group
-    /// of blocks with the same number.
+    /// `guess`, an estimate of the number of places (block positions).
     fn fewest_from(self, guess: f64, items: u64, rate: f64, max_bits: u64) -> Option<u64> {
         let rate_of = |places| self.rate(items, places);
         let places = smallest_from(guess, self.most_places(max_bits), rate, rate_of)?;

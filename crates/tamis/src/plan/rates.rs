@@ -112,8 +112,8 @@ pub(crate) fn blocks_rate(items: u64, blocks: u64, lane_bits: u64) -> (f64, f64)
 
 /// Returns the standard deviation of the rate of `items` in `blocks` blocks. The deviation is
 /// caused by the uneven distribution of the items. The deviation is computed from the variance of
-/// f(j) without the part that is linear in j. The linear part does not contribute, because Σ j = n
-/// is fixed.
+/// f(j), the rate of a block with j items, without the part that is linear in j. The linear part
+/// does not contribute, because Σ j = n is fixed.
 pub(crate) fn blocks_deviation(items: u64, blocks: u64, lane_bits: u64) -> f64 {
     // One block has no deviation. Loads above 500 items a block are not useful, so the deviation at
     // these loads does not matter.
@@ -130,8 +130,8 @@ pub(crate) fn blocks_deviation(items: u64, blocks: u64, lane_bits: u64) -> f64 {
     (rest.max(0.0) / blocks as f64).sqrt()
 }
 
-/// Returns the means of several functions g of a block with j items. The first of these functions
-/// is f(j). Each mean is Σ P(j) g(j), summed term by term.
+/// Returns the means of several functions g of a block with j items. The first function g is f(j),
+/// the rate of a block with j items. Each mean is Σ P(j) g(j), summed term by term.
 ///
 /// The caller passes at least two blocks, with at most 700 items each on average. With a higher
 /// average than 700 items, P(0) would underflow to zero.

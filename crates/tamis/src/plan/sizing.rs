@@ -13,8 +13,8 @@ pub(crate) const MAX_BITS: u64 = 1 << 56;
 ///
 /// The caller passes only geometries that [`geometry`](Self::geometry) returns.
 pub(crate) trait Sizing: Sync {
-    /// Returns the geometry with this number in files. Returns `None` if the kind has no geometry
-    /// with this number.
+    /// Returns the geometry that files store as `number`. Returns `None` if the kind has no
+    /// geometry with the given number.
     fn geometry(&self, number: u32) -> Option<Geometry>;
 
     /// Returns the default geometry of a plan.

@@ -46,7 +46,7 @@ pub(super) async fn columns(
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ColumnKind {
     Signed,
-    /// An unsigned integer with this number of bits. The log contains unsigned integers as signed integers.
+    /// An unsigned integer with the given number of bits. The log contains unsigned integers as signed integers.
     Unsigned(u32),
     Text,
     /// A UUID in 16 bytes.

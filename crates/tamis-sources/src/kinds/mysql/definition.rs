@@ -105,8 +105,8 @@ fn foreign_key(text: &str) -> Option<ForeignKey> {
     Some(ForeignKey { columns, parent: parent.to_owned(), parent_columns, actions: rest })
 }
 
-/// Parses a quoted or unquoted name. Returns the name and the rest of the text. In a quoted name, each quote character
-/// is doubled.
+/// Parses a quoted or unquoted name. Returns the name, and the text after the name. In a quoted name, each quote
+/// character is doubled.
 fn name(text: &str) -> Option<(String, &str)> {
     let Some(quote) = text.chars().next().filter(|it| ['`', '"'].contains(it)) else {
         let end = text.find([',', ')', ' '])?;

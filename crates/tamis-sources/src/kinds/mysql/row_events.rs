@@ -18,8 +18,8 @@ use mysql_async::Value;
 
 use crate::kinds::mysql::table::Table;
 
-/// The maximum number of tables per transaction whose maps the decoder keeps. The decoder does not find the rows of
-/// tables beyond this number.
+/// The maximum number of tables per transaction whose maps the decoder keeps. In a transaction with more than
+/// `MAX_TABLES` tables, the decoder does not find the rows of the further tables.
 const MAX_TABLES: usize = 1 << 16;
 
 /// The types of row events.

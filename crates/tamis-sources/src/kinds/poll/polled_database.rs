@@ -31,13 +31,13 @@ pub(crate) trait PolledDatabase {
         Ok(None)
     }
 
-    /// Returns a time: the following queries see all rows that were committed before this time. A replica returns an
+    /// Returns a time T. The queries after the call see all rows that were committed before T. A replica returns an
     /// earlier time than a primary. Returns `None` if a replica has not returned any time yet.
     fn known_before(&self) -> Result<Option<Instant>, SourceError> {
         Ok(Some(Instant::now()))
     }
 
-    /// Returns the fold of text ids.
+    /// Returns the function that converts a text id to its key.
     fn fold(&self) -> Result<Fold, SourceError>;
 
     /// Returns a text that changes when the definition of the table changes.

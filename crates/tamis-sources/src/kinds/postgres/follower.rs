@@ -24,12 +24,12 @@ use crate::source::runtime::with_timeout;
 /// The maximum number of changes that the follower applies before it handles other work.
 const BATCH: usize = 256;
 
-/// The follower closes the stream if the server sends no message for this time. The server sends a message when half of
-/// its `wal_sender_timeout` has passed, even while it decodes a large transaction. The default of `wal_sender_timeout`
-/// is one minute.
+/// The follower closes the stream if the server sends no message for the time `SILENCE`. The server sends a message
+/// when half of its `wal_sender_timeout` has passed, even while it decodes a large transaction. The default of
+/// `wal_sender_timeout` is one minute.
 const SILENCE: Duration = Duration::from_secs(60);
 
-/// The follower requests a message if the server sends no message for this time.
+/// The follower requests a message if the server sends no message for the time `ASK_AFTER`.
 const ASK_AFTER: Duration = Duration::from_secs(10);
 
 /// The time for which the follower waits for the server to flush its log, before the follower requests the flush.

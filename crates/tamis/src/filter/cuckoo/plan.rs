@@ -50,11 +50,11 @@ pub(crate) const fn load_limit(bucket: u32, slot_bits: u32) -> f64 {
     }
 }
 
-/// Returns the limit for the expected number of crowded pairs of keys in a filter with this number
-/// of items. A pair is crowded if the pair has more items than slots. With the limit of this
-/// function, one large filter in ten thousand refuses an item slightly before its capacity. An
-/// insert of a refused item returns an error. A limit of one in a million would cost large filters
-/// one more bit for each item.
+/// Returns the limit for the expected number of crowded pairs of keys in a filter with `items`
+/// items. A pair is crowded if the pair has more items than slots. With the limit of this function,
+/// one large filter in ten thousand refuses an item slightly before its capacity. An insert of a
+/// refused item returns an error. A limit of one in a million would cost large filters one more bit
+/// for each item.
 fn most_crowded(items: f64) -> f64 {
     1e-6 * (items / 1e5).clamp(1.0, 100.0)
 }
@@ -151,12 +151,13 @@ impl Requirements {
         (slots / 2.0 - f64::from(self.bucket - 1)).max(1.0)
     }
 
-    /// Computes the minimum number of bucket starts of a table of this width.
+    /// Computes the minimum number of bucket starts of a table with slots of `slot_bits` bits.
     fn starts(&self, slot_bits: u32) -> u64 {
         let fingerprints = Table::count_fingerprints(self.bucket, slot_bits) as f64;
         let starts = (self.keys / fingerprints).max(self.starts_for_room(slot_bits));
         // The next lines solve the formula of `crowded` for the number of starts. The solution is
-        // used only if this formula needs more starts than the other rules.
+        // used only if the formula of `crowded` needs more starts than the rules for the keys and
+        // the slots.
         let (n, power) = (self.crowd, 3 * self.bucket as i32);
         let load = n / (starts * fingerprints);
         let pairs = starts * fingerprints * fingerprints * ways_to_crowd(self.bucket);

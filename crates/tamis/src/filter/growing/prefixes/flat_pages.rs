@@ -9,9 +9,9 @@
 //! * Word 0: the depth is in bits 0 to 7. Bit 8 is set if the unsplit pages are numbered by the
 //!   inverted address. All other bits of word 0 are zero.
 //! * `items`: the number of items that were new to the filter when they were inserted.
-//! * `unsplit`: the number of pages with the depth of word 0, from 1 to 2^depth. Each other page of
-//!   this depth was split into two pages of the next depth. In total, the table has 2^(depth+1) −
-//!   unsplit pages.
+//! * `unsplit`: the number of pages with the depth of word 0, from 1 to 2^depth. Each page with the
+//!   depth of word 0 that is not unsplit was replaced by two pages of the next depth. In total, the
+//!   table has 2^(depth+1) − unsplit pages.
 //! * `page ends`: for each page, the number of the first word after the page. Unsplit pages come
 //!   before split pages.
 //! * `pages`: the pages in order, without unused words (`page.rs`).
@@ -86,12 +86,13 @@ const HEAD_WORDS: usize = 3;
 
 const FLIP_BIT: u64 = 1 << 8;
 
-/// The reason why words are not a valid table with this rule of growth.
+/// The reason why words are not a valid table of a growing filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WordsError {
     /// The header has invalid values, or its values do not match the number of words.
     Head,
-    /// The page with this number is invalid, because a table never writes the words of this page.
+    /// The page with the given number is invalid, because a table never writes the words of the
+    /// page.
     Page(u64),
 }
 
