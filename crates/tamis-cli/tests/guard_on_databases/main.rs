@@ -4,6 +4,11 @@
 //! A checker sends requests all the time, while the guard, the database and the network between them
 //! are attacked. `cargo xtask test` installs the databases and runs the tests.
 
+#![allow(
+    clippy::duplicate_mod,
+    reason = "`shop_database.rs` is the same for both databases, and uses the module `server` beside it"
+)]
+
 #[path = "../../../tamis-sources/tests/support/changes.rs"]
 mod changes;
 #[path = "../../../tamis-sources/tests/support/checker.rs"]
