@@ -70,7 +70,9 @@ fn of_text(text: &str, is_test: bool) -> Lines {
             continue;
         }
         let indent = line.len() - code.len();
-        if is_marked && code.starts_with("mod ") && code.ends_with('{') {
+        let item = code.strip_prefix("pub(").and_then(|rest| rest.split_once(") "));
+        let item = item.map_or(code, |(_, item)| item);
+        if is_marked && item.starts_with("mod ") && code.ends_with('{') {
             module = Some(indent);
         }
         is_marked = code == "#[cfg(test)]" || is_marked && code.starts_with("#[");
@@ -101,6 +103,8 @@ mod tests {
     fn a_test_module_is_a_test_up_to_its_end() {
         let text = "f();\n#[cfg(test)]\nmod tests {\n    fn t() {\n    }\n}\ng();\n";
         assert_eq!(of_text(text, false), Lines { code: 2, tests: 5, files: 1 });
+        let visible = text.replace("mod tests", "pub(super) mod tests");
+        assert_eq!(of_text(&visible, false), of_text(text, false));
         let elsewhere = "#[cfg(test)]\nmod tests;\nf();\n";
         assert_eq!(of_text(elsewhere, false), Lines { code: 2, tests: 1, files: 1 });
     }
