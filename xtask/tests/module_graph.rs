@@ -73,14 +73,21 @@ fn modules(name: &str) -> Modules {
 fn code(text: &str) -> String {
     let lines = text.lines().map(|line| line.split("//").next().unwrap());
     let lines: Vec<&str> = lines.filter(|line| !line.trim().is_empty()).collect();
-    let is_start = |pair: &[&str]| pair[0] == "#[cfg(test)]" && pair[1].starts_with("mod tests {");
+    let is_start = |pair: &[&str]| {
+        let starts = |mark| pair[1].strip_prefix(mark).is_some_and(|it| it == "mod tests {");
+        pair[0] == "#[cfg(test)]" && VISIBILITIES.into_iter().any(starts)
+    };
     let end = lines.windows(2).position(is_start).unwrap_or(lines.len());
     lines[..end].join("\n").replace("r#gen", "gen")
 }
 
 fn declares_test(code: &str, child: &str) -> bool {
-    code.contains(&format!("#[cfg(test)]\nmod {child};"))
+    let declares = |mark| code.contains(&format!("#[cfg(test)]\n{mark}mod {child};"));
+    VISIBILITIES.into_iter().any(declares)
 }
+
+/// The visibilities of a module of tests.
+const VISIBILITIES: [&str; 3] = ["", "pub(crate) ", "pub(super) "];
 
 /// Returns the paths that a `use` tree names, such as `a::b` and `a::c` of `a::{b, c}`.
 fn paths(tree: &str) -> Vec<String> {
