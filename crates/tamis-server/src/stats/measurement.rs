@@ -9,8 +9,8 @@ use tamis_commands::Utilization;
 #[derive(Debug)]
 pub(crate) struct Measurement {
     items: AtomicU64,
-    /// The time of the measurement, in milliseconds since 1970. The value 0 means that there is no
-    /// measurement.
+    /// The time of the measurement, in milliseconds since 1970. The value is 0 while the key
+    /// has no measurement.
     at_millis: AtomicU64,
     /// The bits of two `f32` numbers: new items per second, and the used share. NaN means unknown.
     per_second: AtomicU32,

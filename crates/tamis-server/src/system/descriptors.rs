@@ -45,7 +45,7 @@ pub(crate) fn fit(clients: usize, reserved: u64) -> usize {
 fn raise(wanted: u64) -> u64 {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-    // `None` means that there is no limit of open files.
+    // The system returns `None` if the number of open files is not limited.
     let limit = getrlimit(Resource::Nofile);
     let soft = limit.current.unwrap_or(u64::MAX);
     if soft >= wanted {

@@ -50,9 +50,9 @@ pub struct Repeats {
 }
 
 /// The number of low bits of a value, which select the place of the value in its bin. A bin has two
-/// arrays of 128 KiB of bits, which fit in the L2 cache. With bins of half the chosen size, there
-/// are so many bins that their buffers do not fit in the cache. Bins of twice the chosen size take
-/// the same time as bins of the chosen size.
+/// arrays of 128 KiB of bits, which fit in the L2 cache. With bins of half the chosen size, the
+/// buffers of all bins do not fit in the cache. Bins of twice the chosen size take the same time as
+/// bins of the chosen size.
 const BIN_BITS: u32 = 20;
 const BINS: usize = 1 << (32 - BIN_BITS);
 const BIN_WORDS: usize = 1 << (BIN_BITS - 6);
