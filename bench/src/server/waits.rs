@@ -42,11 +42,18 @@ pub fn long_commands(bench: &mut Bench) -> Result<(), String> {
 }
 
 /// Measures the longest PING while a server runs an encoded command. The reply has `replies`
-/// integers of one digit.
+/// integers of one digit, or is an error if `replies` is 0.
 pub fn longest_ping_beside(port: u16, command: &[u8], replies: usize) -> Result<f64, String> {
     longest_ping(port, || {
         let mut connection = Connection::open(port)?;
         connection.send(command)?;
+        if replies == 0 {
+            return match connection.line() {
+                Ok(reply) => Err(format!("the server replied {reply} instead of an error")),
+                Err(error) if error.is_empty() => Err("the server closed the connection".into()),
+                Err(_) => Ok(()),
+            };
+        }
         // Each integer takes four bytes: ":1\r\n".
         connection.skip(replies * 4)
     })
