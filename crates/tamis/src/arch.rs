@@ -20,6 +20,7 @@ pub(crate) mod digests;
 mod kernels;
 pub(crate) mod level;
 pub(crate) mod memory;
+pub(crate) mod mix;
 pub(crate) mod partition;
 pub(crate) mod places;
 pub(crate) mod prefetch;

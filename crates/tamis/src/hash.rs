@@ -2,10 +2,11 @@
 
 mod fold;
 mod items;
+mod mix;
 
 use std::fmt;
 
-use crate::arch::level::run_wide;
+use crate::arch::mix::{Integer, finish_each};
 use crate::arch::sip;
 
 /// A hash function with its seed or key. The hasher maps an item's bytes to 64 bits.
@@ -18,14 +19,14 @@ use crate::arch::sip;
 /// ```
 /// use tamis::Hasher;
 ///
-/// assert_eq!(Hasher::default(), Hasher::fold(0));
+/// assert_eq!(Hasher::default(), Hasher::mix(0));
 /// assert_eq!(Hasher::xxh3(0).hash(b""), 0x2d06_8005_38d3_94c2);
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Hasher {
     function: HashFunction,
-    /// The key, or the seed followed by zero. The fold hash stores two keys that are derived from
-    /// the seed.
+    /// The key, or the seed followed by zero. The mix hash and the fold hash store two keys that are
+    /// derived from the seed.
     words: [u64; 2],
 }
 
@@ -40,33 +41,45 @@ pub enum HashFunction {
     Sip13 = 2,
     /// XXH64, which Parquet's filters use with seed 0.
     Xxh64 = 3,
-    /// The fold hash: two folded multiplications, 64 bits. The fold hash is the default, and the
-    /// fastest of these functions for items of up to 128 bytes.
+    /// The fold hash, 64 bits: the default before the mix hash.
     Fold = 4,
+    /// The mix hash, 64 bits: the finisher of SplitMix64 for items of up to eight bytes, and folded
+    /// multiplications for longer items. The mix hash is the default, and the fastest of these
+    /// functions for items of up to 128 bytes.
+    Mix = 5,
 }
 
 impl Hasher {
-    /// Returns the fold hash, the default function, with `seed`. Filters with the same seed have
-    /// the same false positives.
+    /// Returns the mix hash, the default function, with `seed`. Filters with the same seed have the
+    /// same false positives.
     ///
-    /// This crate defines the fold hash; `docs/formats/tamis.md` specifies the function for other
-    /// programs. Items of over 128 bytes that collide under XXH3 collide under every seed of the
-    /// fold hash. The fold hash has no secret: for items that an attacker may choose, use
-    /// [`keyed`](Self::keyed).
+    /// Two items of the same length of up to eight bytes, for example two `u64`, never have equal
+    /// hashes. Items of over 128 bytes that collide under XXH3 collide under every seed. The mix
+    /// hash has no secret: for items that an attacker may choose, use [`keyed`](Self::keyed).
+    ///
+    /// This crate defines the mix hash; `docs/formats/tamis.md` specifies the function for other
+    /// programs.
     ///
     /// # Examples
     ///
     /// ```
     /// use tamis::Hasher;
     ///
-    /// let hasher = Hasher::fold(7);
+    /// let hasher = Hasher::mix(7);
     /// // An integer has the hash of its little-endian bytes.
     /// assert_eq!(hasher.hash_item(&258_u64), hasher.hash(&[2, 1, 0, 0, 0, 0, 0, 0]));
-    /// assert_ne!(hasher.hash(b"a"), Hasher::fold(8).hash(b"a"));
+    /// assert_ne!(hasher.hash(b"a"), Hasher::mix(8).hash(b"a"));
     /// ```
     #[must_use]
+    pub const fn mix(seed: u64) -> Self {
+        Self { function: HashFunction::Mix, words: mix::keys(seed) }
+    }
+
+    /// Returns the fold hash with `seed`, which was the default before the mix hash. Tamis files
+    /// from that time use the fold hash.
+    #[must_use]
     pub const fn fold(seed: u64) -> Self {
-        Self { function: HashFunction::Fold, words: fold::keys(seed) }
+        Self { function: HashFunction::Fold, words: mix::keys(seed) }
     }
 
     /// Returns XXH3 with `seed`. Tamis files from releases before the fold hash use XXH3.
@@ -124,15 +137,15 @@ impl Hasher {
     /// ```
     /// use tamis::Hasher;
     ///
-    /// let (number, seed) = Hasher::fold(7).to_parts();
-    /// assert_eq!((number, seed[0]), (4, 7));
-    /// assert_eq!(Hasher::from_parts(number, seed), Some(Hasher::fold(7)));
+    /// let (number, seed) = Hasher::mix(7).to_parts();
+    /// assert_eq!((number, seed[0]), (5, 7));
+    /// assert_eq!(Hasher::from_parts(number, seed), Some(Hasher::mix(7)));
     /// assert_eq!(Hasher::from_parts(99, seed), None);
     /// ```
     #[must_use]
     pub const fn to_parts(&self) -> (u8, [u8; 16]) {
         let [low, high] = match self.function {
-            HashFunction::Fold => [fold::seed(self.words), 0],
+            HashFunction::Mix | HashFunction::Fold => [mix::seed(self.words), 0],
             _ => self.words,
         };
         (self.function as u8, ((high as u128) << 64 | low as u128).to_le_bytes())
@@ -149,6 +162,7 @@ impl Hasher {
             (2, _) => Some(Hasher::sip13([low, high])),
             (3, 0) => Some(Hasher::xxh64(low)),
             (4, 0) => Some(Hasher::fold(low)),
+            (5, 0) => Some(Hasher::mix(low)),
             _ => None,
         }
     }
@@ -167,49 +181,47 @@ impl Hasher {
     #[must_use]
     pub fn hash(&self, bytes: &[u8]) -> u64 {
         match self.function {
-            HashFunction::Fold => fold::hash(bytes, self.words),
+            HashFunction::Mix => mix::hash(bytes, self.words),
             // The call passes the words instead of `self`, because a reference to `self` would
             // force every caller to keep the hasher on the stack.
             function => hash_otherwise(function, self.words, bytes),
         }
     }
 
-    /// Hashes the `LEN` little-endian bytes of an integer without writing them to memory.
+    /// Hashes the little-endian bytes of an integer without writing them to memory.
     #[inline(always)]
-    pub(crate) fn hash_integer<const LEN: usize>(&self, integer: u64) -> u64 {
+    pub(crate) fn hash_integer<I: Integer>(&self, integer: I) -> u64 {
         match self.function {
-            HashFunction::Fold => fold::hash_number(integer, LEN as u64, self.words),
-            function => hash_integer_otherwise::<LEN>(function, self.words, integer),
+            HashFunction::Mix => {
+                mix::hash_number(integer.bits(), size_of::<I>() as u64, self.words)
+            }
+            function => hash_integer_otherwise(function, self.words, integer),
         }
     }
 
-    /// Hashes the `LEN` little-endian bytes of each integer.
-    pub(crate) fn hash_integer_each<const LEN: usize>(
-        &self,
-        integers: impl ExactSizeIterator<Item = u64>,
-        hashes: &mut [u64],
-    ) {
+    /// Hashes the little-endian bytes of each integer.
+    pub(crate) fn hash_integer_each<I: Integer>(&self, integers: &[I], hashes: &mut [u64]) {
         assert_eq!(integers.len(), hashes.len(), "one hash an item");
         let (function, words) = (self.function, self.words);
-        if function == HashFunction::Fold {
-            run_wide(|| fold::hash_numbers(integers, LEN as u64, words, hashes));
-            return;
+        if function == HashFunction::Mix {
+            let key = mix::key_of_numbers(size_of::<I>() as u64, words);
+            return finish_each(integers, key, hashes);
         }
-        for (hash, integer) in hashes.iter_mut().zip(integers) {
-            *hash = hash_integer_otherwise::<LEN>(function, words, integer);
+        for (hash, &integer) in hashes.iter_mut().zip(integers) {
+            *hash = hash_integer_otherwise(function, words, integer);
         }
     }
 
     /// Hashes `bytes` to 128 bits, for sets so large that 64-bit hashes would collide.
     ///
-    /// With the fold hash, the result is XXH3-128 with the seed. [`hash`](Self::hash) cannot be
-    /// computed from either half of the result.
+    /// With the mix hash and the fold hash, the result is XXH3-128 with the seed.
+    /// [`hash`](Self::hash) cannot be computed from either half of the result.
     #[must_use]
     pub fn hash128(&self, bytes: &[u8]) -> u128 {
         let [a, _] = self.words;
         match self.function {
-            HashFunction::Fold => {
-                xxhash_rust::xxh3::xxh3_128_with_seed(bytes, fold::seed(self.words))
+            HashFunction::Mix | HashFunction::Fold => {
+                xxhash_rust::xxh3::xxh3_128_with_seed(bytes, mix::seed(self.words))
             }
             HashFunction::Xxh3 => xxhash_rust::xxh3::xxh3_128_with_seed(bytes, a),
             HashFunction::Sip13 => joined(sip::hash_one(self.words, bytes)),
@@ -223,7 +235,8 @@ impl fmt::Display for Hasher {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let seed = self.words[0];
         match self.function {
-            HashFunction::Fold => write!(f, "fold seed {}", fold::seed(self.words)),
+            HashFunction::Mix => write!(f, "mix seed {}", mix::seed(self.words)),
+            HashFunction::Fold => write!(f, "fold seed {}", mix::seed(self.words)),
             HashFunction::Xxh3 => write!(f, "xxh3 seed {seed}"),
             HashFunction::Sip13 => f.write_str("siphash-1-3 with a key"),
             HashFunction::Xxh64 => write!(f, "xxh64 seed {seed}"),
@@ -239,9 +252,9 @@ impl fmt::Debug for Hasher {
 }
 
 impl Default for Hasher {
-    /// Returns the fold hash with seed 0.
+    /// Returns the mix hash with seed 0.
     fn default() -> Self {
-        Hasher::fold(0)
+        Hasher::mix(0)
     }
 }
 
@@ -250,6 +263,7 @@ impl Default for Hasher {
 #[inline(never)]
 fn hash_otherwise(function: HashFunction, [a, b]: [u64; 2], bytes: &[u8]) -> u64 {
     match function {
+        HashFunction::Mix => mix::hash(bytes, [a, b]),
         HashFunction::Fold => fold::hash(bytes, [a, b]),
         HashFunction::Xxh3 => xxhash_rust::xxh3::xxh3_64_with_seed(bytes, a),
         HashFunction::Xxh64 => xxh64(a, bytes),
@@ -263,12 +277,8 @@ fn hash_otherwise(function: HashFunction, [a, b]: [u64; 2], bytes: &[u8]) -> u64
 // This function is marked cold, so that the code for the default hash keeps the integer in a
 // register.
 #[cold]
-fn hash_integer_otherwise<const LEN: usize>(
-    function: HashFunction,
-    words: [u64; 2],
-    integer: u64,
-) -> u64 {
-    hash_otherwise(function, words, &integer.to_le_bytes()[..LEN])
+fn hash_integer_otherwise<I: Integer>(function: HashFunction, words: [u64; 2], integer: I) -> u64 {
+    hash_otherwise(function, words, &integer.bits().to_le_bytes()[..size_of::<I>()])
 }
 
 /// Joins the low word and the high word of a 128-bit hash.
@@ -289,7 +299,7 @@ mod tests {
 
     #[test]
     fn parts_restore_every_hasher() {
-        let seeded = [Hasher::fold(9), Hasher::xxh3(u64::MAX), Hasher::xxh64(5)];
+        let seeded = [Hasher::mix(9), Hasher::fold(9), Hasher::xxh3(u64::MAX), Hasher::xxh64(5)];
         for hasher in seeded.into_iter().chain([Hasher::sip13([1 << 63, 2])]) {
             let (number, seed) = hasher.to_parts();
             assert_eq!(Hasher::from_parts(number, seed), Some(hasher));
@@ -312,7 +322,7 @@ mod tests {
     fn a_batch_hashes_to_128_bits_as_single_items_do() {
         let bytes: Vec<u8> = (0..400).map(|i| (i * 7) as u8).collect();
         let items: Vec<&[u8]> = (0..100).map(|i| &bytes[i..i + i * 3]).collect();
-        for hasher in [Hasher::fold(9), Hasher::xxh3(7), Hasher::sip13([1, 2]), Hasher::xxh64(5)] {
+        for hasher in [Hasher::mix(9), Hasher::xxh3(7), Hasher::sip13([1, 2]), Hasher::xxh64(5)] {
             for len in [0, 1, 7, 8, 9, 100] {
                 let mut hashes = vec![0; len];
                 hasher.hash128_each(&items[..len], &mut hashes);

@@ -107,7 +107,7 @@ macro_rules! value_items {
 }
 
 macro_rules! integer_items {
-    ($($int:ty, $unsigned:ty;)*) => { $(
+    ($($int:ty)*) => { $(
         impl Item for $int {
             const LEN: Option<usize> = Some(size_of::<$int>());
 
@@ -120,20 +120,17 @@ macro_rules! integer_items {
 
             #[inline(always)]
             fn hash_by(&self, hasher: &Hasher) -> u64 {
-                hasher.hash_integer::<{ size_of::<$int>() }>(u64::from(*self as $unsigned))
+                hasher.hash_integer(*self)
             }
 
             fn hash_each(items: &[Self], hasher: &Hasher, hashes: &mut [u64]) {
-                let integers = items.iter().map(|&item| u64::from(item as $unsigned));
-                hasher.hash_integer_each::<{ size_of::<$int>() }>(integers, hashes);
+                hasher.hash_integer_each(items, hashes);
             }
         }
     )* };
 }
 
-integer_items!(
-    u8, u8; i8, u8; u16, u16; i16, u16; u32, u32; i32, u32; u64, u64; i64, u64;
-);
+integer_items!(u8 i8 u16 i16 u32 i32 u64 i64);
 
 value_items! {
     u128 => u128::to_le_bytes;
@@ -411,7 +408,7 @@ mod tests {
         let texts: Vec<&[u8]> = (0..100).map(|i| &bytes[i..i + i * 2]).collect();
         let numbers: Vec<u64> = (0..100).map(|i| i * 0x0123_4567_89ab_cdef).collect();
         let narrow: Vec<u32> = numbers.iter().map(|&n| (n >> 7) as u32).collect();
-        for hasher in [Hasher::fold(9), Hasher::xxh3(99), Hasher::sip13([1, 2]), Hasher::xxh64(3)] {
+        for hasher in [Hasher::mix(9), Hasher::fold(9), Hasher::sip13([1, 2]), Hasher::xxh64(3)] {
             let mut hashes = [0; 100];
             u64::hash_each(&numbers, &hasher, &mut hashes);
             assert!(

@@ -295,7 +295,7 @@ impl Args {
             // With Parquet's own hash, the words of the filter equal the words of a Parquet
             // column's filter.
             Some(Kind::Parquet) => Hasher::xxh64(self.seed),
-            _ => Hasher::fold(self.seed),
+            _ => Hasher::mix(self.seed),
         })
     }
 

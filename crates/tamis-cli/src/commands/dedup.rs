@@ -242,7 +242,7 @@ impl Args {
         let is_free = !may_be_approximate || self.state.is_some();
         match self.seed {
             None if self.keyed || is_free => random_hasher(),
-            seed => Ok(Hasher::fold(seed.unwrap_or(0))),
+            seed => Ok(Hasher::mix(seed.unwrap_or(0))),
         }
     }
 
@@ -368,8 +368,8 @@ mod tests {
             assert_ne!(hasher(line), hasher(line), "{line}");
         }
         for line in ["--approx 0.01", "--memory 1G", "--seed 0", "--state s --seed 0"] {
-            assert_eq!(hasher(line), Hasher::fold(0), "{line}");
+            assert_eq!(hasher(line), Hasher::mix(0), "{line}");
         }
-        assert_eq!(hasher("--seed 7"), Hasher::fold(7));
+        assert_eq!(hasher("--seed 7"), Hasher::mix(7));
     }
 }

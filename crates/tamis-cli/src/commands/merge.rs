@@ -171,7 +171,7 @@ mod tests {
             (Layout { kind: Kind::Parquet, ..one }, "kind"),
             (Layout { bits: 1024, ..one }, "1024 bits"),
             (Layout { geometry: Geometry::Probes(7), ..one }, "7 probes"),
-            (Layout { hasher: Hasher::fold(5), ..one }, "fold seed 5"),
+            (Layout { hasher: Hasher::mix(5), ..one }, "mix seed 5"),
             (Layout { hasher: Hasher::sip13([1, 3]), ..one }, "secret key"),
         ] {
             let difference = difference(&one, &other).unwrap();

@@ -38,7 +38,7 @@ fn filters_that_do_not_match_are_refused_by_the_field() {
     let folder = folder();
     for (options, words) in [
         ("--items 5000", "bits, not "),
-        ("--items 1000 --seed 7", "its hash is fold seed 7, not fold seed 0"),
+        ("--items 1000 --seed 7", "its hash is mix seed 7, not mix seed 0"),
         ("--items 1000 --kind classic", "its kind is classic, not split-block"),
         ("--items 1000 --url", "its items are of another kind: url, not record"),
     ] {

@@ -9,6 +9,7 @@ fn golden() -> Vec<(&'static str, TamisFile)> {
     [
         ("split-block.tamis", Kind::SplitBlock, Hasher::xxh3(0), 100, 0.01),
         ("split-block-fold.tamis", Kind::SplitBlock, Hasher::fold(5), 100, 0.01),
+        ("split-block-mix.tamis", Kind::SplitBlock, Hasher::mix(5), 100, 0.01),
         ("parquet.tamis", Kind::Parquet, Hasher::xxh64(0), 100, 0.01),
         ("classic.tamis", Kind::Classic, Hasher::sip13([1, 2]), 100, 0.001),
         ("counting.tamis", Kind::Counting, Hasher::xxh3(0), 100, 0.01),

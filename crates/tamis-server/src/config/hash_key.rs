@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! hash-key random (default)   a key that the first start generates and stores in DIR/hash-key
-//!          none               no key: the fold hash, which anyone can compute
+//!          none               no key: the mix hash, which anyone can compute
 //!          32 hex digits      this key, such as the key of another server
 //! ```
 //!

@@ -67,10 +67,11 @@ static LANES: Lanes = Lanes { shifts: split_block::SHIFTS, one: 1 };
 #[inline(always)]
 pub(super) unsafe fn contains_one_512<W: Word>(words: &[W], hash: u64) -> bool {
     let first = split_block::first_word(hash, words.len());
-    let missing: u64;
+    let is_present: u8;
     // SAFETY: `first` starts a whole block, so 64 bytes are readable. Other threads may set bits of
     // the words. The assembly load is equivalent to eight relaxed loads: each 8-byte lane is read
-    // whole, and bits only change from 0 to 1.
+    // whole, and bits only change from 0 to 1. `setz` writes 0 or 1, the values of a `bool`.
+    #[expect(clippy::transmute_int_to_bool, reason = "a comparison would take two instructions")]
     unsafe {
         asm!(
             "vpbroadcastq zmm16, {spread}",
@@ -78,16 +79,17 @@ pub(super) unsafe fn contains_one_512<W: Word>(words: &[W], hash: u64) -> bool {
             "vpsrlvq zmm16, zmm16, zmmword ptr [rip + {lanes}]",
             "vprolvq zmm16, zmm17, zmm16",
             "vptestnmq k1, zmm16, zmmword ptr [{block}]",
-            "kmovd {missing:e}, k1",
+            "kortestb k1, k1",
+            "setz {is_present}",
             spread = in(reg) split_block::spread(hash),
             lanes = sym LANES,
             block = in(reg) words.as_ptr().wrapping_add(first),
-            missing = lateout(reg) missing,
+            is_present = lateout(reg_byte) is_present,
             out("xmm16") _, out("xmm17") _, out("k1") _,
-            options(readonly, nostack, preserves_flags),
+            options(readonly, nostack),
         );
+        std::mem::transmute::<u8, bool>(is_present)
     }
-    missing == 0
 }
 
 /// Sets the bits of one item. Returns true if at least one bit of the item was not set before. The

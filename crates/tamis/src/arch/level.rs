@@ -99,7 +99,6 @@ pub(crate) fn run_wide<R>(run: impl FnOnce() -> R) -> R {
         fn by_avx2<R>(run: impl FnOnce() -> R) -> R {
             run()
         }
-        // Hashing an integer takes 0.58 ns with AVX-512 and 0.87 ns with AVX2 (Sapphire Rapids).
         #[target_feature(enable = "avx2,bmi1,bmi2,popcnt,avx512f,avx512dq,avx512bw,avx512vl")]
         fn by_avx512<R>(run: impl FnOnce() -> R) -> R {
             run()

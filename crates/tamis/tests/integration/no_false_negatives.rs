@@ -20,7 +20,7 @@ fn any_kind() -> impl Strategy<Value = Kind> {
 
 fn any_hasher() -> impl Strategy<Value = Hasher> {
     prop_oneof![
-        any::<u64>().prop_map(Hasher::fold),
+        any::<u64>().prop_map(Hasher::mix),
         any::<u64>().prop_map(Hasher::xxh3),
         any::<[u64; 2]>().prop_map(Hasher::sip13),
         any::<u64>().prop_map(Hasher::xxh64),
@@ -140,7 +140,7 @@ fn merge_refuses_other_layouts() {
     for other in [
         filter(&Plan::for_kind(Kind::Parquet, 100, 0.01).unwrap(), Hasher::default()),
         filter(&Plan::for_kind(Kind::SplitBlock, 9000, 0.01).unwrap(), Hasher::default()),
-        filter(&plan, Hasher::fold(1)),
+        filter(&plan, Hasher::mix(1)),
     ] {
         let (expected, found) = (seen.layout(), other.layout());
         assert_eq!(seen.merge(&other), Err(MergeError::Layout { expected, found }));

@@ -17,7 +17,7 @@ const SIGMAS: f64 = 4.0;
 /// looks up absent items in each filter. Returns how many absent items are found.
 fn measure(plan: &Plan, items: u64, filters: u64, lookups_each: u64) -> f64 {
     let (items, absent) = ((0..items).collect::<Vec<_>>(), absent(lookups_each));
-    let found = |seed| count_found(&filled(plan, Hasher::fold(seed), &items), &absent);
+    let found = |seed| count_found(&filled(plan, Hasher::mix(seed), &items), &absent);
     (0..filters).map(found).sum::<u64>() as f64
 }
 

@@ -109,8 +109,8 @@ impl sealed::Sealed for u128 {
 /// Estimates how many of `items` distinct items have the same digest of `bits` bits as an earlier
 /// item. For n items and w bits, the estimate is n²/2^(w+1), as for a random function.
 ///
-/// For the 64-bit fold hash, the true number may be up to twice the estimate, because the fold hash
-/// reduces a 128-bit product to 64 bits twice.
+/// For the 64-bit mix hash of items of over eight bytes, the true number may be up to twice the
+/// estimate, because the mix hash reduces a 128-bit product to 64 bits twice.
 #[must_use]
 pub fn expected_collisions(items: u64, bits: u32) -> f64 {
     let (n, w) = (items as f64, f64::from(bits));

@@ -68,7 +68,7 @@ impl<S: Strategy> BloomBuilder<S> {
     ///
     /// Filters with different seeds have different false positives and cannot be merged.
     pub const fn seed(self, seed: u64) -> Self {
-        self.hasher(Hasher::fold(seed))
+        self.hasher(Hasher::mix(seed))
     }
 
     /// Sets a secret key and the keyed hash function, [`Hasher::keyed`]. Use a secret key if an
