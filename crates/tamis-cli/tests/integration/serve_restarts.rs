@@ -12,11 +12,11 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use crate::client::Client;
-use crate::random_commands::{Argv, Generator, ITEMS, Random, is_random, item, make_each};
+use crate::random_commands::{Argv, Generator, ITEMS, is_random, item, make_each};
 use crate::server::Program;
 use tamis_commands::{COMMANDS, Settings};
 use tamis_resp::Reply;
-use tamis_testing::CommandExt as _;
+use tamis_testing::{CommandExt as _, Random};
 
 /// The unit that a client sends: a command, or a transaction.
 #[derive(Clone)]

@@ -4,6 +4,7 @@ use tamis::{AnyFilter, Hasher, Plan, Span, Window};
 use tamis_commands::Value;
 use tamis_formats::{RedisValue, TamisFile};
 use tamis_resp::{Protocol, Reply};
+use tamis_testing::Random;
 
 use crate::client::Client;
 use crate::server::{Host, TestServer};
@@ -51,23 +52,6 @@ const ROUNDS: u32 = 2000;
 
 /// The memory that the server may use at most, in KiB.
 const MAX_KIB: u64 = 500 << 10;
-
-struct Random(u64);
-
-impl Random {
-    /// Returns the next number of a xorshift generator.
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0
-    }
-
-    /// Returns a number below `end`, or zero.
-    fn below(&mut self, end: usize) -> usize {
-        (self.next() >> 11) as usize % end.max(1)
-    }
-}
 
 /// Computes the checksum of a payload: CRC-64 with the Jones polynomial, reflected.
 fn crc64(bytes: &[u8]) -> u64 {

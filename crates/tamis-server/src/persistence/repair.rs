@@ -174,10 +174,12 @@ fn write_new(
 mod tests {
     use std::collections::BTreeMap;
 
+    use tamis_testing::Random;
+
     use super::*;
     use crate::persistence::log::frame;
     use crate::persistence::recover::recover;
-    use crate::persistence::sim_disk::{Fault, Random, SimDisk};
+    use crate::persistence::sim_disk::{Fault, SimDisk};
     use crate::persistence::test_files::{write_log, write_snapshot};
 
     const X: &[u8] = &[b'x'; 40];

@@ -3,6 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use tamis_testing::Random;
+
 use crate::keyspace::Keyspace;
 use crate::persistence::disk::Disk;
 use crate::persistence::error::DurabilityError;
@@ -12,7 +14,7 @@ use crate::persistence::log::state::FsyncPolicy;
 use crate::persistence::model::saver::Saver;
 use crate::persistence::model::{World, contains, counter};
 use crate::persistence::recover::recover;
-use crate::persistence::sim_disk::{Fault, Random, SimDisk};
+use crate::persistence::sim_disk::{Fault, SimDisk};
 use crate::persistence::snapshot;
 
 /// A change of the history, with the position after its frame.

@@ -1,9 +1,11 @@
 //! The searches of the model test. One search runs random worlds (processes on a simulated disk)
 //! from a seed. A second search runs every order of steps of small worlds (few clients and steps).
 
+use tamis_testing::Random;
+
 use crate::persistence::log::state::FsyncPolicy;
 use crate::persistence::model::{Caller, Op, Step, World};
-use crate::persistence::sim_disk::{Fault, Random};
+use crate::persistence::sim_disk::Fault;
 
 fn random_op(random: &mut Random) -> Op {
     match random.below(7) {

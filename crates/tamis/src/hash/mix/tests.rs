@@ -297,20 +297,19 @@ fn an_exchange_of_words_collides_under_no_seed() {
 /// Counts the distinct values of 28 bits of the hashes of 2²⁸ integers. The hashes themselves are
 /// distinct for any number of integers, because the finisher is a bijection.
 ///
-/// The test takes a minute: `cargo test --release -p tamis --lib by_chance -- --ignored --nocapture`.
+/// The test takes a minute: `cargo test --release -p tamis --lib by_chance -- --ignored`.
 #[ignore = "takes a minute"]
 #[test]
 fn parts_of_many_hashes_repeat_by_chance() {
-    type Family = (&'static str, u64, fn(u64) -> u64);
-    let families: [Family; 4] = [
-        ("u32", 4, |i| i),
+    let families = [
+        ("u32", 4, (|i| i) as fn(u64) -> u64),
         ("u64", 8, |i| i),
         ("i << 32", 8, |i| i << 32),
         ("reversed", 8, u64::reverse_bits),
     ];
     let n = 2.0_f64.powi(28);
-    // Of n random numbers below n, n · (1 − 1/e) are distinct, with this standard deviation.
     let e = std::f64::consts::E;
+    // Of n random numbers below n, n · (1 − 1/e) are distinct, with this standard deviation.
     let (expected, deviation) = (n * (1.0 - 1.0 / e), (n * (e - 2.0)).sqrt() / e);
     for (name, len, number) in families {
         for shift in [0, 18, 36] {
@@ -321,8 +320,7 @@ fn parts_of_many_hashes_repeat_by_chance() {
             }
             let distinct: u64 = seen.iter().map(|word| u64::from(word.count_ones())).sum();
             let off = (distinct as f64 - expected) / deviation;
-            println!("{name}, bits from {shift}: {distinct} distinct, {off:.1} deviations");
-            assert!(off.abs() < 6.0, "{name}, bits from {shift}: {distinct} distinct");
+            assert!(off.abs() < 6.0, "{name}, bits from {shift}: {distinct}, {off:.1} deviations");
         }
     }
 }
