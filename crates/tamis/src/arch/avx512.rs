@@ -67,11 +67,10 @@ static LANES: Lanes = Lanes { shifts: split_block::SHIFTS, one: 1 };
 #[inline(always)]
 pub(super) unsafe fn contains_one_512<W: Word>(words: &[W], hash: u64) -> bool {
     let first = split_block::first_word(hash, words.len());
-    let is_present: u8;
+    let flag: u8;
     // SAFETY: `first` starts a whole block, so 64 bytes are readable. Other threads may set bits of
     // the words. The assembly load is equivalent to eight relaxed loads: each 8-byte lane is read
-    // whole, and bits only change from 0 to 1. `setz` writes 0 or 1, the values of a `bool`.
-    #[expect(clippy::transmute_int_to_bool, reason = "a comparison would take two instructions")]
+    // whole, and bits only change from 0 to 1.
     unsafe {
         asm!(
             "vpbroadcastq zmm16, {spread}",
@@ -80,16 +79,19 @@ pub(super) unsafe fn contains_one_512<W: Word>(words: &[W], hash: u64) -> bool {
             "vprolvq zmm16, zmm17, zmm16",
             "vptestnmq k1, zmm16, zmmword ptr [{block}]",
             "kortestb k1, k1",
-            "setz {is_present}",
+            "setz {present}",
             spread = in(reg) split_block::spread(hash),
             lanes = sym LANES,
             block = in(reg) words.as_ptr().wrapping_add(first),
-            is_present = lateout(reg_byte) is_present,
+            present = lateout(reg_byte) flag,
             out("xmm16") _, out("xmm17") _, out("k1") _,
             options(readonly, nostack),
         );
-        std::mem::transmute::<u8, bool>(is_present)
     }
+    // SAFETY: `setz` writes 0 or 1. Without this hint, a comparison of `flag` would take two more
+    // instructions.
+    unsafe { std::hint::assert_unchecked(flag <= 1) };
+    flag != 0
 }
 
 /// Sets the bits of one item. Returns true if at least one bit of the item was not set before. The
