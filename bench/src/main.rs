@@ -2,6 +2,7 @@
 //!
 //! `cargo xtask bench` builds and runs this program. A wrong answer fails the run.
 
+mod batches;
 mod builds;
 mod chart;
 mod contender;
@@ -55,6 +56,7 @@ fn main() -> ExitCode {
         plans::run,
         lookups::run,
         inserts::run,
+        batches::run,
         builds::run,
         shared::run,
         repeats::run,

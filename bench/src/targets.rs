@@ -46,6 +46,8 @@ const RBLOOM_1_M: &str = "format rbloom 1 M ready hashes at 1 %";
 const RBLOOM_10_M: &str = "format rbloom 10 M ready hashes at 1 %";
 const GROWTH: &str = "family growing from 100 k to 10 M ints at 1 %";
 const MODIFIED: &str = "floor: random line, modified";
+const NATIVE_SINGLE: &str = "single, build for this CPU";
+const NATIVE_BATCH: &str = "batch, build for this CPU";
 
 // A rate that is measured with 2^20 absent items has a relative standard error of one percent, so
 // targets allow four percent more. If a later target is less strict, the earlier target stays.
@@ -115,6 +117,32 @@ const TARGETS: &[Target] = &[
     target("batch mixed 100 M ints at 1 %", "tamis", Time("sbbf-rs", 0.25)),
     target("batch mixed 100 M ints at 1 %", "tamis", Time("fastbloom", 0.1)),
     target("single mixed 100 M ints at 1 %", "tamis", Time(LINE, 3.0)),
+    target("batch mixed 1 M ints at 1 %", "tamis", Time("sbbf-rs", 0.7)),
+    target("lookups beside batches, 1 k ints", "batch", Time("single", 1.03)),
+    target("lookups beside batches, 1 k ints", NATIVE_BATCH, Time(NATIVE_SINGLE, 1.03)),
+    target("inserts beside batches, 1 k ints", "batch", Time("single", 1.03)),
+    target("inserts beside batches, 1 k ints", NATIVE_BATCH, Time(NATIVE_SINGLE, 1.03)),
+    target("lookups beside batches, 10 k ints", "batch", Time("single", 1.03)),
+    target("lookups beside batches, 10 k ints", NATIVE_BATCH, Time(NATIVE_SINGLE, 1.03)),
+    target("inserts beside batches, 10 k ints", "batch", Time("single", 1.03)),
+    target("inserts beside batches, 10 k ints", NATIVE_BATCH, Time(NATIVE_SINGLE, 1.03)),
+    target("lookups beside batches, 100 k ints", "batch", Time("single", 1.03)),
+    target("lookups beside batches, 100 k ints", NATIVE_BATCH, Time(NATIVE_SINGLE, 1.03)),
+    target("inserts beside batches, 100 k ints", "batch", Time("single", 1.03)),
+    target("inserts beside batches, 100 k ints", NATIVE_BATCH, Time(NATIVE_SINGLE, 1.03)),
+    target("lookups beside batches, 1 M ints", "batch", Time("single", 1.03)),
+    target("lookups beside batches, 1 M ints", NATIVE_BATCH, Time(NATIVE_SINGLE, 1.03)),
+    target("inserts beside batches, 1 M ints", "batch", Time("single", 1.03)),
+    target("inserts beside batches, 1 M ints", NATIVE_BATCH, Time(NATIVE_SINGLE, 1.03)),
+    target("lookups beside batches, 10 M ints", "batch", Time("single", 1.03)),
+    target("lookups beside batches, 10 M ints", NATIVE_BATCH, Time(NATIVE_SINGLE, 1.03)),
+    target("inserts beside batches, 10 M ints", "batch", Time("single", 1.03)),
+    target("inserts beside batches, 10 M ints", NATIVE_BATCH, Time(NATIVE_SINGLE, 1.03)),
+    target("lookups beside batches, 100 M ints", "batch", Time("single", 1.03)),
+    target("lookups beside batches, 100 M ints", NATIVE_BATCH, Time(NATIVE_SINGLE, 1.03)),
+    target("inserts beside batches, 100 M ints", "batch", Time("single", 1.03)),
+    target("inserts beside batches, 100 M ints", NATIVE_BATCH, Time(NATIVE_SINGLE, 1.03)),
+    target("lookups beside batches, 10 k ints", NATIVE_BATCH, Time("batch", 1.1)),
     target("plan 1 items", "tamis at 1e-2", Nanos(1000.0)),
     target("plan 1 items", "tamis at 1e-9", Nanos(1000.0)),
     target("plan 100 items", "tamis at 1e-2", Nanos(1000.0)),
@@ -124,8 +152,10 @@ const TARGETS: &[Target] = &[
     target("plan 1000 M items", "tamis at 1e-2", Nanos(1000.0)),
     target("plan 1000 M items", "tamis at 1e-9", Nanos(1000.0)),
     target("insert 10 k ints streamed at 1 %", "tamis", Time("sbbf-rs", 1.0)),
+    target("insert 10 k ints streamed at 1 %", "tamis", Time("sbbf-rs", 0.8)),
     target("insert 10 k ints streamed at 1 %", "tamis, one by one", Time("sbbf-rs", 1.3)),
     target("insert 1 M ints streamed at 1 %", "tamis", Time("sbbf-rs", 1.0)),
+    target("insert 1 M ints streamed at 1 %", "tamis", Time("sbbf-rs", 0.8)),
     target("insert 1 M ints streamed at 1 %", "tamis, one by one", Time("sbbf-rs", 1.3)),
     target("insert 100 M ints streamed at 1 %", "tamis", Time(MODIFIED, 1.3)),
     target("build 100 M ints at 1 %", "tamis, 1 thread", Time("sbbf-rs", 0.25)),

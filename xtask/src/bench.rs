@@ -22,6 +22,9 @@ pub fn run(args: &[&str]) -> Outcome {
     if wants_programs(args) {
         install_rivals();
     }
+    if wants(args, &["batches"]) {
+        build_batches()?;
+    }
     if wants(args, &["format", "bloom", "server", "module"]) {
         install_packages();
     }
@@ -57,6 +60,15 @@ fn wants(args: &[&str], words: &[&str]) -> bool {
 /// Returns the value of `--filter`.
 fn filter<'a>(args: &[&'a str]) -> Option<&'a str> {
     args.iter().skip_while(|&&arg| arg != "--filter").nth(1).copied()
+}
+
+/// Builds the program that measures batches, for any CPU and for this CPU.
+fn build_batches() -> Outcome {
+    let build = ["build", "--release", "--quiet", "-p", "tamis-bench-batches"];
+    succeed(&mut cargo(&build))?;
+    let mut native = cargo(&build);
+    native.args(["--target-dir", "target/native"]).env("RUSTFLAGS", "-C target-cpu=native");
+    succeed(&mut native)
 }
 
 /// Installs nginx and haproxy, the rivals of the guard, and wrk, the program that sends requests.

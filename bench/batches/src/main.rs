@@ -1,0 +1,64 @@
+//! Measures batches beside single calls in a filter of one size. The program is small, so that
+//! `cargo xtask bench` can build it twice: for any CPU, and for this CPU.
+//!
+//! Arguments: the number of items in the filter. Output: nanoseconds an item for single lookups,
+//! lookups in a batch, single inserts, and inserts in a batch.
+
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+use tamis::{Answers, Bloom, Hasher, Plan, SplitBlock};
+
+/// Each loop is repeated for at least this time. The best repetition counts.
+const ROUND: Duration = Duration::from_millis(60);
+
+fn main() {
+    let size = std::env::args().nth(1).and_then(|size| size.parse::<u64>().ok());
+    let size = size.filter(|&size| size > 0).expect("the argument is a number above zero");
+    let plan = Plan::new(size, 0.01).expect("a sound plan");
+    let mut filter = Bloom::<SplitBlock>::new(&plan, Hasher::default()).expect("enough memory");
+    // The inserts before the lookups fill a part of the filter, so half of the answers are yes. The
+    // CPU cannot learn the order of the answers.
+    let count = (size / 8).next_power_of_two().clamp(1 << 16, 1 << 22);
+    let items: Vec<u64> = (0..count).map(|i| mix(mix(i) % (2 * size))).collect();
+    (0..size).for_each(|i| _ = filter.insert(&mix(i)));
+
+    let mut answers = Answers::new();
+    let single = best(&mut filter, count, |filter| {
+        black_box(items.iter().filter(|&item| filter.contains(item)).count());
+    });
+    let batch = best(&mut filter, count, |filter| {
+        filter.contains_each(&items, &mut answers);
+        black_box(&answers);
+    });
+    let insert = best(&mut filter, count, |filter| {
+        black_box(items.iter().filter(|&item| filter.insert(item)).count());
+    });
+    let insert_batch = best(&mut filter, count, |filter| {
+        black_box(filter.insert_all(&items));
+    });
+    println!("{single} {batch} {insert} {insert_batch}");
+}
+
+/// Returns the best time of `run`, in nanoseconds an item.
+fn best(
+    filter: &mut Bloom<SplitBlock>,
+    items: u64,
+    mut run: impl FnMut(&mut Bloom<SplitBlock>),
+) -> f64 {
+    let (start, mut best) = (Instant::now(), Duration::MAX);
+    while best == Duration::MAX || start.elapsed() < ROUND {
+        let start = Instant::now();
+        run(filter);
+        best = best.min(start.elapsed());
+    }
+    best.as_nanos() as f64 / items as f64
+}
+
+/// A bijection of 64 bits without a pattern (the finisher of SplitMix64).
+fn mix(i: u64) -> u64 {
+    let z = i.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
