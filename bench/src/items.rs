@@ -33,7 +33,7 @@ pub trait Source {
     fn rapidhash(key: &Self::Key) -> u64;
 }
 
-/// A bijection of 64 bits without a pattern (the finisher of SplitMix64).
+/// A bijection of 64 bits without a pattern (the finalizer of SplitMix64).
 pub const fn mix(i: u64) -> u64 {
     let z = i.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -55,7 +55,7 @@ fn best(
     best.as_nanos() as f64 / items as f64
 }
 
-/// A bijection of 64 bits without a pattern (the finisher of SplitMix64).
+/// A bijection of 64 bits without a pattern (the finalizer of SplitMix64).
 fn mix(i: u64) -> u64 {
     let z = i.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -43,7 +43,7 @@ pub enum HashFunction {
     Xxh64 = 3,
     /// The fold hash, 64 bits: the default before the mix hash.
     Fold = 4,
-    /// The mix hash, 64 bits: the finisher of SplitMix64 for items of up to eight bytes, and folded
+    /// The mix hash, 64 bits: the finalizer of SplitMix64 for items of up to eight bytes, and folded
     /// multiplications for longer items. The mix hash is the default, and the fastest of these
     /// functions for items of up to 128 bytes.
     Mix = 5,

@@ -1,4 +1,4 @@
-//! The finisher of SplitMix64. The mix hash of an integer is the finisher of the integer and a key.
+//! The finalizer of SplitMix64. The mix hash of an integer is the finalizer of the integer and a key.
 //!
 //! The table lists the cycles for eight integers by llvm-mca 19. The first row is the fold hash,
 //! which was the default before.
@@ -13,13 +13,13 @@
 #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
 use crate::arch::level::{Level, level};
 
-/// The shifts and the factors of the finisher: variant 13 of Stafford, "Better Bit Mixing" (2011),
+/// The shifts and the factors of the finalizer: variant 13 of Stafford, "Better Bit Mixing" (2011),
 /// which SplitMix64 uses (Steele, Lea, Flood, "Fast Splittable Pseudorandom Number Generators",
 /// 2014, §5).
 const SHIFTS: [u32; 3] = [30, 27, 31];
 const FACTORS: [u64; 2] = [0xbf58_476d_1ce4_e5b9, 0x94d0_49bb_1331_11eb];
 
-/// Applies the finisher to one number.
+/// Applies the finalizer to one number.
 #[inline(always)]
 pub(crate) const fn finish(number: u64) -> u64 {
     let z = (number ^ (number >> SHIFTS[0])).wrapping_mul(FACTORS[0]);
@@ -46,7 +46,7 @@ macro_rules! integers {
 
 integers!(u8, u8; i8, u8; u16, u16; i16, u16; u32, u32; i32, u32; u64, u64; i64, u64;);
 
-/// Writes the finisher of each integer XOR `key` to `hashes`.
+/// Writes the finalizer of each integer XOR `key` to `hashes`.
 pub(crate) fn finish_each<I: Integer>(integers: &[I], key: u64, hashes: &mut [u64]) {
     #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
     match level() {

@@ -1,10 +1,10 @@
-//! The default hash. An item of up to eight bytes is a number, which the finisher of SplitMix64
+//! The default hash. An item of up to eight bytes is a number, which the finalizer of SplitMix64
 //! mixes. Longer items are mixed by multiplications, each folded to 64 bits.
 //!
 //! ```text
 //! fold(x, y) = low half XOR high half of the 128-bit product x · y
 //!
-//!   up to 8 bytes   hash = finisher(a ^ (k0 + length · k1))     a = the bytes, little-endian
+//!   up to 8 bytes   hash = finalizer(a ^ (k0 + length · k1))     a = the bytes, little-endian
 //!
 //!   9 to 16         mixed = fold(a ^ k0, b ^ k1)                a = the first eight bytes
 //!                                                               b = the last eight bytes
@@ -15,8 +15,8 @@
 //!
 //! G is 2⁶⁴ divided by the golden ratio. SplitMix64 derives k0 and k1 from the seed.
 //!
-//! The finisher is a bijection: two items of the same length of up to eight bytes never have equal
-//! hashes. The finisher needs only products modulo 2⁶⁴, so vector instructions hash eight integers
+//! The finalizer is a bijection: two items of the same length of up to eight bytes never have equal
+//! hashes. The finalizer needs only products modulo 2⁶⁴, so vector instructions hash eight integers
 //! at a time.
 //!
 //! The seed changes both factors of the first fold, and no constant difference between two items
@@ -33,7 +33,7 @@
 //! |·····|·····|·····|··· item ···|·····|·····|·····|       3 above 96
 //! ```
 //!
-//! Sources: SplitMix64 (Steele, Lea, Flood, 2014), whose finisher is variant 13 of David Stafford;
+//! Sources: SplitMix64 (Steele, Lea, Flood, 2014), whose finalizer is variant 13 of David Stafford;
 //! wyhash (Wang Yi, 2019) and XXH3 for the multiplication with folding; XXH3 ("XXH3 algorithm for
 //! medium inputs") for the layout of the pairs and the secret words. `docs/formats/tamis.md` defines
 //! the function for other programs.
@@ -98,7 +98,7 @@ pub(super) const fn seed([first, _]: Keys) -> u64 {
     (z ^ z >> 30 ^ z >> 60).wrapping_sub(GOLDEN)
 }
 
-/// The inverses of the finisher's factors, modulo 2⁶⁴.
+/// The inverses of the finalizer's factors, modulo 2⁶⁴.
 const FACTOR_0_INVERSE: u64 = 0x96de_1b17_3f11_9089;
 const FACTOR_1_INVERSE: u64 = 0x3196_42b2_d24d_8ec3;
 

@@ -295,7 +295,7 @@ fn an_exchange_of_words_collides_under_no_seed() {
 }
 
 /// Counts the distinct values of 28 bits of the hashes of 2²⁸ integers. The hashes themselves are
-/// distinct for any number of integers, because the finisher is a bijection.
+/// distinct for any number of integers, because the finalizer is a bijection.
 ///
 /// The test takes a minute: `cargo test --release -p tamis --lib by_chance -- --ignored`.
 #[ignore = "takes a minute"]
