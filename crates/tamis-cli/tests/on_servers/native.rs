@@ -64,7 +64,7 @@ fn a_filter_that_exists_is_replaced_only_on_request() {
     ok(&folder, &server, "build n.txt -o @/f");
     refused(&folder, &server, "build other.txt -o @/f", "--replace");
     assert_eq!(count(&folder, &server, "check -c @/f n.txt"), 10_000);
-    ok(&folder, &server, "build --replace --items 50K other.txt -o @/f");
+    ok(&folder, &server, "build --replace --items 15K other.txt -o @/f");
     assert_eq!(count(&folder, &server, "check -c @/f other.txt"), 10_000);
     assert!(count(&folder, &server, "check -c @/f n.txt") < 100);
     let keys: Vec<String> = ask(&server, "KEYS *");
