@@ -29,9 +29,12 @@
 //! item. Bytes in the middle of an item may be read twice:
 //!
 //! ```text
-//!  pair 0     1     2                   2     1     0       pair 1 above 32 bytes, 2 above 64,
-//! |·····|·····|·····|··· item ···|·····|·····|·····|       3 above 96
+//!  pair 0     1     2                   2     1     0       pair 1 above 32 bytes (its second half
+//! |·····|·····|·····|··· item ···|·····|·····|·····|       above 48), 2 above 64, 3 above 96
 //! ```
+//!
+//! In an item of up to 48 bytes, the other three halves contain the bytes of the second half of
+//! pair 1. Without this half, the hash of a UUID as text takes a sixth less time.
 //!
 //! Sources: SplitMix64 (Steele, Lea, Flood, 2014), whose finalizer is variant 13 of David Stafford;
 //! wyhash (Wang Yi, 2019) and XXH3 for the multiplication with folding; XXH3 ("XXH3 algorithm for
@@ -147,32 +150,39 @@ const fn fold(x: u64, y: u64) -> u64 {
     product as u64 ^ (product >> 64) as u64
 }
 
-// The conditions are nested, so that the code of each pair exists only once.
+// The conditions are nested, so that the code of each half of a pair exists only once.
 #[inline(always)]
-fn sum_of_pairs(bytes: &[u8], keys: Keys) -> u64 {
-    let mut sum = pair::<0>(bytes, keys);
+pub(super) fn sum_of_pairs(bytes: &[u8], keys: Keys) -> u64 {
+    let mut sum = first_half::<0>(bytes, keys).wrapping_add(second_half::<0>(bytes, keys));
     if bytes.len() > 32 {
-        sum = sum.wrapping_add(pair::<1>(bytes, keys));
+        sum = sum.wrapping_add(first_half::<1>(bytes, keys));
         if bytes.len() > 48 {
+            sum = sum.wrapping_add(second_half::<1>(bytes, keys));
             // About half of all web addresses are shorter than 64 bytes, and half are longer than
             // 64 bytes. Two unneeded multiplications take less time than a branch that is
             // mispredicted every second time.
-            let third = pair::<2>(bytes, keys);
+            let third = first_half::<2>(bytes, keys).wrapping_add(second_half::<2>(bytes, keys));
             sum = sum.wrapping_add(select_unpredictable(bytes.len() > 64, third, 0));
             if bytes.len() > 96 {
-                sum = sum.wrapping_add(pair::<3>(bytes, keys));
+                sum = sum.wrapping_add(first_half::<3>(bytes, keys));
+                sum = sum.wrapping_add(second_half::<3>(bytes, keys));
             }
         }
     }
     sum
 }
 
-/// Mixes the 16 bytes at offset `16 * I` and the 16 bytes at the same distance from the end.
+/// Mixes the 16 bytes at offset `16 * I`.
 #[inline(always)]
-fn pair<const I: usize>(bytes: &[u8], keys: Keys) -> u64 {
-    let first = mix_16(bytes, 16 * I, [SECRET[4 * I], SECRET[4 * I + 1]], keys);
+fn first_half<const I: usize>(bytes: &[u8], keys: Keys) -> u64 {
+    mix_16(bytes, 16 * I, [SECRET[4 * I], SECRET[4 * I + 1]], keys)
+}
+
+/// Mixes the 16 bytes that end `16 * I` bytes before the end.
+#[inline(always)]
+pub(super) fn second_half<const I: usize>(bytes: &[u8], keys: Keys) -> u64 {
     let at = bytes.len() - 16 * (I + 1);
-    first.wrapping_add(mix_16(bytes, at, [SECRET[4 * I + 2], SECRET[4 * I + 3]], keys))
+    mix_16(bytes, at, [SECRET[4 * I + 2], SECRET[4 * I + 3]], keys)
 }
 
 #[inline(always)]
