@@ -32,7 +32,7 @@ pub fn run(bench: &mut Bench) {
                     bench.keep(rows);
                 }
             }
-            Err(why) => println!("\n{}: left out: {why}", cases[0]),
+            Err(why) => println!("\n{}: left out: {why}", cases.join(" and ")),
         }
     }
 }
@@ -50,8 +50,10 @@ fn measure(size: u64, rounds: usize, cases: &[String; 2]) -> Result<[Vec<Row>; 2
             let output = output.map_err(|error| format!("{}: {error}", program.display()))?;
             let text = String::from_utf8_lossy(&output.stdout);
             let times: Vec<f64> = text.split(' ').filter_map(|it| it.trim().parse().ok()).collect();
-            let times: [f64; 4] =
-                times.try_into().map_err(|_| format!("{} printed {text:?}", program.display()))?;
+            let times: [f64; 4] = times.try_into().map_err(|_| {
+                let errors = String::from_utf8_lossy(&output.stderr);
+                format!("{} printed {text:?} {errors}", program.display())
+            })?;
             for (i, time) in times.into_iter().enumerate() {
                 rows[i / 2][2 * build + i % 2].rounds.push(time);
             }

@@ -22,9 +22,9 @@ pub fn run(args: &[&str]) -> Outcome {
     if wants_programs(args) {
         install_rivals();
     }
-    if wants(args, &["batches"]) {
-        build_batches()?;
-    }
+    // The names of the cases contain sizes, so that many filters select the cases. Two builds of the
+    // small program take seconds.
+    build_batches()?;
     if wants(args, &["format", "bloom", "server", "module"]) {
         install_packages();
     }

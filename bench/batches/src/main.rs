@@ -17,8 +17,7 @@ fn main() {
     let size = size.filter(|&size| size > 0).expect("the argument is a number above zero");
     let plan = Plan::new(size, 0.01).expect("a sound plan");
     let mut filter = Bloom::<SplitBlock>::new(&plan, Hasher::default()).expect("enough memory");
-    // The inserts before the lookups fill a part of the filter, so half of the answers are yes. The
-    // CPU cannot learn the order of the answers.
+    // Half of the items are members. The CPU cannot learn the order of the answers.
     let count = (size / 8).next_power_of_two().clamp(1 << 16, 1 << 22);
     let items: Vec<u64> = (0..count).map(|i| mix(mix(i) % (2 * size))).collect();
     (0..size).for_each(|i| _ = filter.insert(&mix(i)));

@@ -1,4 +1,4 @@
-//! Functions with which the tests of all crates wait for events, and random numbers. Each wait has a deadline. If a
+//! Functions for the tests of all crates: waits for events, and random numbers. Each wait has a deadline. If a
 //! wait reaches the deadline, the test fails with a message that names the expected event.
 //!
 //! If a wait had no deadline, a lost signal or a server that does not respond would stop the whole

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! tamis-redis 1
-//! hash 4 00000000000000000000000000000000
+//! hash 5 00000000000000000000000000000000
 //! window 7 86400000
 //! generation 9f3a01bc current items=1000000 rate=0.01 growth=fixed shards=1 bits=12582320 probes=3 capacity=1000000
 //! ```

@@ -1,7 +1,7 @@
-//! The finalizer of SplitMix64. The mix hash of an integer is the finalizer of the integer and a key.
+//! The finalizer of SplitMix64. The mix hash of an integer is the finalizer of the integer XOR a key.
 //!
-//! The table lists the cycles for eight integers by llvm-mca 19. The first row is the fold hash,
-//! which was the default before.
+//! The table lists the cycles that llvm-mca 19 predicts for eight integers. The first row is the fold
+//! hash, the previous default.
 //!
 //! ```text
 //!                                             Sapphire Rapids   Zen 4
@@ -27,15 +27,20 @@ pub(crate) const fn finish(number: u64) -> u64 {
     z ^ (z >> SHIFTS[2])
 }
 
-/// A primitive integer of at most eight bytes. Any bytes are a value of the type.
-pub(crate) trait Integer: Copy {
+/// A primitive integer of at most eight bytes.
+///
+/// # Safety
+///
+/// The type has no padding, and its size is 1, 2, 4 or 8 bytes.
+pub(crate) unsafe trait Integer: Copy {
     /// Returns the bits of the integer, extended by zeros.
     fn bits(self) -> u64;
 }
 
 macro_rules! integers {
     ($($int:ty, $unsigned:ty;)*) => { $(
-        impl Integer for $int {
+        // SAFETY: a primitive integer has no padding.
+        unsafe impl Integer for $int {
             #[inline(always)]
             fn bits(self) -> u64 {
                 u64::from(self as $unsigned)

@@ -19,11 +19,12 @@
 //! hashes. The finalizer needs only products modulo 2⁶⁴, so vector instructions hash eight integers
 //! at a time.
 //!
-//! The seed changes both factors of the first fold, and no constant difference between two items
-//! cancels this effect. Therefore two items of up to 128 bytes that collide under one seed collide
-//! under another seed only by chance. Items of over 128 bytes that collide under XXH3 collide under
-//! every seed. The mix hash does not protect against items that an attacker chooses. SipHash
-//! protects against items that an attacker chooses.
+//! Two items that collide under one seed collide under another seed only by chance, if the items have
+//! up to 128 bytes and are not of the same length of up to eight bytes. The seed changes both factors
+//! of the first fold, and no constant difference between two items cancels this effect. The keys of
+//! two lengths of numbers differ by a multiple of k1. Items of over 128 bytes that collide under XXH3
+//! collide under every seed. The mix hash does not protect against items that an attacker chooses.
+//! SipHash protects against items that an attacker chooses.
 //!
 //! Items of 17 to 128 bytes are read in pairs of 16 bytes, one half of a pair from each end of the
 //! item. Bytes in the middle of an item may be read twice:
@@ -34,7 +35,7 @@
 //! ```
 //!
 //! In an item of up to 48 bytes, the other three halves contain the bytes of the second half of
-//! pair 1. Without this half, the hash of a UUID as text takes a sixth less time.
+//! pair 1. Leaving out this half makes the hash of a UUID as text a sixth faster.
 //!
 //! Sources: SplitMix64 (Steele, Lea, Flood, 2014), whose finalizer is variant 13 of David Stafford;
 //! wyhash (Wang Yi, 2019) and XXH3 for the multiplication with folding; XXH3 ("XXH3 algorithm for

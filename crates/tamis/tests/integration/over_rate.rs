@@ -14,14 +14,12 @@ fn a_filter_at_capacity_is_not_over_its_rate() {
         for items in [1, 2, 10, 100, 1_000, 30_000] {
             for rate in [0.3, 0.01, 0.0001] {
                 let plan = Plan::for_kind(kind, items, rate).unwrap();
-                // Rates of small filters are skewed: the limit of four deviations is exceeded by
-                // one in 300 filters, and by three of 60 once in a thousand runs.
                 let over = (0..60).filter(|&seed| of_seed(&plan, seed, items).is_over_rate());
                 let over: Vec<u64> = over.collect();
-                assert!(
-                    over.len() <= 2,
-                    "{kind}, {items} items at {rate}: seeds {over:?} are over"
-                );
+                // About one small filter in 300 exceeds the limit of four deviations. Three of 60
+                // exceed the limit about once in a thousand runs.
+                let most = if items <= 1_000 { 2 } else { 0 };
+                assert!(over.len() <= most, "{kind}, {items} items at {rate}: over: {over:?}");
             }
         }
     }
