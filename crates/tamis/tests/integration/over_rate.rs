@@ -10,19 +10,24 @@ fn of_seed(plan: &Plan, seed: u64, items: u64) -> AnyFilter {
 
 #[test]
 fn a_filter_at_capacity_is_not_over_its_rate() {
+    let mut over = Vec::new();
     for kind in Kind::ALL.into_iter().filter(|kind| !kind.forgets()) {
         for items in [1, 2, 10, 100, 1_000, 30_000] {
             for rate in [0.3, 0.01, 0.0001] {
                 let plan = Plan::for_kind(kind, items, rate).unwrap();
-                let over = (0..60).filter(|&seed| of_seed(&plan, seed, items).is_over_rate());
-                let over: Vec<u64> = over.collect();
-                // About one small filter in 300 exceeds the limit of four deviations. Three of 60
-                // exceed the limit about once in a thousand runs.
-                let most = if items <= 1_000 { 2 } else { 0 };
-                assert!(over.len() <= most, "{kind}, {items} items at {rate}: over: {over:?}");
+                for seed in 0..60 {
+                    let filter = of_seed(&plan, seed, items);
+                    if filter.is_over_rate() {
+                        let (estimate, limit) = (filter.estimate_rate(), plan.rate_limit());
+                        over.push((kind, items, rate, seed, estimate, limit));
+                    }
+                }
             }
         }
     }
+    // About one in 8,000 filters exceeds the limit of four deviations, and one in 300 of the filters
+    // for 100 items at 0.0001.
+    assert!(over.len() <= 2 && over.iter().all(|it| it.1 <= 1_000), "{over:?}");
 }
 
 #[test]
