@@ -51,7 +51,7 @@ macro_rules! integers {
 
 integers!(u8, u8; i8, u8; u16, u16; i16, u16; u32, u32; i32, u32; u64, u64; i64, u64;);
 
-/// Writes the finalizer of each integer XOR `key` to `hashes`.
+/// Applies the finalizer to each integer XOR `key`, and writes the results to `hashes`.
 pub(crate) fn finish_each<I: Integer>(integers: &[I], key: u64, hashes: &mut [u64]) {
     #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
     match level() {
