@@ -81,6 +81,12 @@ impl Cell {
         if is_new { MEASUREMENT_BYTES as i64 } else { 0 }
     }
 
+    /// Tests whether a measurement found that the value is not a filter, and the value has not
+    /// changed since.
+    pub fn is_known_without_filter(&self) -> bool {
+        self.measurement.get().is_none() && self.version.load(Ordering::Relaxed) & NO_FILTER != 0
+    }
+
     /// Returns the used share of the capacity of a filter. Returns `None` before the first
     /// measurement. The share is negative if the value is not a filter.
     pub fn used(&self) -> Option<f32> {

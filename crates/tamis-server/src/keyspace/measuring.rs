@@ -11,8 +11,12 @@ impl Keyspace {
     /// for the measurement.
     pub(crate) fn measure(&self, shard: usize, now_millis: u64) {
         let clears = self.clears();
-        let cells = self.shards[shard % SHARDS].read().cells();
-        cells.iter().for_each(|cell| self.measure_cell(cell, clears, now_millis));
+        // Keys without a filter stay in the table, because a server may hold millions of texts.
+        let filters: Vec<Arc<Cell>> = {
+            let shard = self.shards[shard % SHARDS].read();
+            shard.iter().filter(|cell| !cell.is_known_without_filter()).cloned().collect()
+        };
+        filters.iter().for_each(|cell| self.measure_cell(cell, clears, now_millis));
     }
 
     /// Measures a filter. Does nothing if all keys were removed after the caller read `clears`,
@@ -128,6 +132,25 @@ mod tests {
         assert_ne!(keyspace.shared().version(b"f", 0), version);
         assert_eq!(measured(2000), [(b"f".to_vec(), 0.01)]);
         assert!(keyspace.memory_bytes() > bytes);
+    }
+
+    #[test]
+    fn a_text_that_becomes_a_filter_is_measured_again() {
+        let keyspace = Keyspace::new();
+        let measure = || (0..SHARDS).for_each(|part| keyspace.measure(part, 0));
+        set(&keyspace.shared(), b"key", "x");
+        measure();
+        let cell = keyspace.cell(b"key").unwrap();
+        assert!(cell.is_known_without_filter());
+        keyspace.shared().write(b"key", 0, |value| *value = Some(bloom(Some(1))));
+        assert!(!cell.is_known_without_filter());
+        measure();
+        assert_eq!((cell.used(), cell.items()), (Some(0.01), Some(1)));
+        set(&keyspace.shared(), b"key", "x");
+        measure();
+        keyspace.shared().write(b"key", 0, |value| *value = Some(bloom(Some(1))));
+        measure();
+        assert_eq!((cell.used(), cell.items()), (Some(0.01), Some(1)), "after a second text");
     }
 
     #[test]
