@@ -43,8 +43,8 @@ pub(crate) struct OutputBuffer {
     memory: [Hold; 2],
     /// The time since which the buffer exceeds the soft limit, and the soft limit in bytes.
     soft_since: Option<(Instant, u64)>,
-    /// The time at which the socket last accepted bytes. If replies enter an empty buffer,
-    /// `progress` is the time at which the socket first accepted no bytes.
+    /// The time at which the socket last accepted bytes of replies that waited. If replies enter an
+    /// empty buffer, `progress` is the time at which the socket first did not accept all bytes.
     pub progress: Instant,
     /// True from the time when replies enter an empty buffer until the socket accepts or refuses
     /// bytes.
@@ -138,11 +138,13 @@ impl OutputBuffer {
             if written == 0 {
                 return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
             }
-            self.is_untried = false;
-            self.progress = Instant::now();
             self.must_flush = true;
             self.written += written;
             self.len -= written;
+            // If the socket accepts all replies at once, the clock is not read.
+            if !std::mem::take(&mut self.is_untried) || self.len > 0 {
+                self.progress = Instant::now();
+            }
             turn -= written;
             if self.soft_since.is_some_and(|(_, most)| self.len as u64 <= most) {
                 self.soft_since = None;
