@@ -5,6 +5,7 @@ pub(crate) mod acceptor;
 pub(crate) mod change_replies;
 pub(crate) mod clients;
 pub(crate) mod cross_protocol;
+pub(crate) mod ending;
 pub mod input_limit;
 pub(crate) mod output;
 mod parsed_input;
@@ -110,12 +111,11 @@ async fn handle<S: AsyncRead + AsyncWrite + Unpin>(
         output: Vec::new(),
         waiting: OutputBuffer::new([shared.clients.output.hold(0), client.output.hold(0)]),
     };
-    let ended = tokio::select! {
-        ended = connection.serve() => ended,
-        () = client.killed.notified() => Ok(()),
-        () = shared.stopping() => Ok(()),
-    };
-    if let Err(error) = ended {
+    if shared.is_stopping() {
+        // `stop` may have requested the end of all clients before this client was added.
+        client.ending.request();
+    }
+    if let Some(Err(error)) = client.ending.run_until_requested(connection.serve()).await {
         tracing::debug!(%peer, id, %error, "the connection broke");
     }
     drop(connected);

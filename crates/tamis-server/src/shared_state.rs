@@ -309,6 +309,11 @@ impl SharedState {
     pub fn stop(&self) {
         self.is_stopping.store(true, Ordering::Release);
         self.stopped.notify_waiters();
+        self.clients.all().iter().for_each(|client| client.ending.request());
+    }
+
+    pub fn is_stopping(&self) -> bool {
+        self.is_stopping.load(Ordering::Acquire)
     }
 
     /// Waits until the server stops.
@@ -317,7 +322,7 @@ impl SharedState {
         // After `enable`, each call of `stop` wakes this task. If `stop` was called before
         // `enable`, the flag is already set.
         stopped.as_mut().enable();
-        if !self.is_stopping.load(Ordering::Acquire) {
+        if !self.is_stopping() {
             stopped.await;
         }
     }

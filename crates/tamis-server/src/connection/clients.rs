@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
-use tokio::sync::Notify;
 
+use crate::connection::ending::Ending;
 use crate::system::held_memory::HeldMemory;
 use crate::users::DEFAULT;
 
@@ -64,8 +64,7 @@ pub(crate) struct Client {
     /// True if the connection must end because the arriving commands exceed `maxmemory`.
     pub is_evicted: AtomicBool,
     pub properties: Mutex<ClientProperties>,
-    /// Notifies the connection that the connection must end.
-    pub killed: Notify,
+    pub ending: Ending,
 }
 
 /// The properties that a client can set, and the last command of the client.
@@ -94,7 +93,7 @@ impl Clients {
             input: AtomicU64::new(0),
             is_evicted: AtomicBool::new(false),
             properties: Mutex::new(ClientProperties { resp: 2, ..ClientProperties::default() }),
-            killed: Notify::new(),
+            ending: Ending::default(),
         });
         self.all.lock().insert(id, client.clone());
         Connected { clients: self, client }

@@ -46,7 +46,7 @@ impl SharedState {
             if client.is_evicted.swap(true, Ordering::Relaxed) {
                 continue;
             }
-            client.killed.notify_one();
+            client.ending.request();
             self.stats.evicted_clients.fetch_add(1, Ordering::Relaxed);
             tracing::warn!(
                 peer = %client.peer,
