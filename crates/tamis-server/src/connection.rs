@@ -12,10 +12,12 @@ mod parsed_input;
 pub(crate) mod tls;
 mod transfer;
 
+use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::task::Poll;
 use std::time::Duration;
 
 use tamis_commands::text;
@@ -43,6 +45,9 @@ const TURN_BYTES: usize = 256 << 10;
 /// An incomplete command is long if the server has received at least this many bytes of the
 /// command.
 const LONG_BYTES: usize = 1 << 20;
+
+/// Replies of at most this many bytes are written together with the replies of other connections.
+const SHORT_BYTES: usize = 16 << 10;
 
 /// A buffer that grew for a large command is freed if its capacity is above this number of bytes.
 const KEEP_BYTES: usize = 256 << 10;
@@ -202,11 +207,18 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             ParsedInput::parse(&input, &mut self.decoder, !authenticated, &mut self.found);
         self.run_parsed(&input, &parsed).await?;
         let (consumed, error) = (parsed.consumed, parsed.error.take());
-        parsed.release().await;
+        if parsed.has_others {
+            parsed.release().await;
+        }
         if let Some(error) = error {
             self.close_with(&error.into());
         }
         self.keep_rest(input, consumed).await;
+        // Long replies do not wait, because their memory is not counted before the write. After
+        // `SHUTDOWN` and `CLIENT KILL`, the connection may end during the wait.
+        if self.output.len() <= SHORT_BYTES && !self.session.is_closing {
+            after_ready_connections().await;
+        }
         self.write().await?;
         Ok(consumed > 0 && !self.input.is_empty())
     }
@@ -282,4 +294,24 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         self.session.server.stats.bytes_out.fetch_add(bytes, Ordering::Relaxed);
         self.send().await
     }
+}
+
+/// Waits until the other connections of this thread whose input has arrived have run their commands.
+///
+/// The replies of all these connections are then written in a row, as in Redis. A client with many
+/// connections finds several replies when the client wakes. Without this wait, the client would
+/// wake for every reply, and waking a client takes as long as running a short command. If no other
+/// connection has input, the wait takes less than 0.1 µs.
+async fn after_ready_connections() {
+    let mut has_waited = false;
+    poll_fn(|context| {
+        if std::mem::replace(&mut has_waited, true) {
+            return Poll::Ready(());
+        }
+        // The woken task goes to the end of the queue of the thread. `yield_now` would also ask the
+        // system for new events, which takes a system call.
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
 }

@@ -32,6 +32,8 @@ pub(super) struct ParsedInput {
     pub consumed: usize,
     /// The error if the bytes after the complete commands are not a valid command.
     pub error: Option<ProtocolError>,
+    /// True if at least one command is quoted or long.
+    pub has_others: bool,
 }
 
 /// A parsed command of the input. The arguments are spans of the input or separate strings.
@@ -65,6 +67,7 @@ impl ParsedInput {
                 }
                 Ok(Some(Request::Quoted { consumed, argv })) => {
                     parsed.commands.push(ParsedCommand::Quoted(argv));
+                    parsed.has_others = true;
                     consumed
                 }
                 Ok(Some(Request::Nothing { consumed })) => consumed,
@@ -92,6 +95,7 @@ impl ParsedInput {
             // of the thread for too long.
             let spans = std::mem::take(found);
             self.commands.push(ParsedCommand::Long { start, spans });
+            self.has_others = true;
             return;
         }
         let first = self.spans.len();

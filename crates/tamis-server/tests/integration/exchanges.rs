@@ -295,6 +295,19 @@ fn maxclients_limits_connections_and_client_kill_ends_them() {
 }
 
 #[test]
+fn replies_before_a_command_that_ends_the_connection_are_sent() {
+    let (server, mut client) = start(1);
+    let Reply::Integer(id) = client.say(&["CLIENT", "ID"]) else { panic!() };
+    let kill = format!("PING\r\nCLIENT KILL ID {id} SKIPME no\r\nPING\r\n");
+    client.stream.write_all(kill.as_bytes()).unwrap();
+    assert_eq!(read_to_end(&mut client.stream), b"+PONG\r\n:1\r\n");
+    let mut client = connect(&server);
+    client.stream.write_all(b"SET a 1\r\nPING\r\nSHUTDOWN\r\n").unwrap();
+    assert_eq!(read_to_end(&mut client.stream), b"+OK\r\n+PONG\r\n");
+    in_time("the server", move || server.wait()).unwrap();
+}
+
+#[test]
 fn a_server_is_not_opened_to_the_network_without_a_password() {
     let bind = vec!["0.0.0.0".parse().unwrap()];
     let open = Config { bind, ..config() };
