@@ -28,6 +28,7 @@ pub fn run(bench: &mut Bench) -> Result<(), String> {
         return Ok(());
     }
     let tamis = Program::redis_with(&module)?;
+    let nothing = Program::redis_with(&root().join("target/release/libnothing.so"))?;
     let redisbloom = redisbloom::module().and_then(|module| Program::redis_with(&module));
     let redisbloom = match &redisbloom {
         Ok(program) => Some(program),
@@ -47,10 +48,13 @@ pub fn run(bench: &mut Bench) -> Result<(), String> {
         let of = |words| Load { pipeline, range: ITEMS, ..Load::of(words) };
         // The reply to GET has an additional line for the length.
         let get = Load { range: 1_000_000, reply_lines: 2, ..of(GET) };
-        // This module command finds no key, so its time is the cost of the module interface.
+        // The floor of a module command: the command of `bench/nothing` only replies.
+        let floor = of(&["NOTHING", "seen", "__rand_int__"]);
+        // This command finds no key.
         let absent = of(&["BF.EXISTS", "absent", "__rand_int__"]);
         let mut contenders = vec![
             ("redis GET", &tamis, get),
+            ("floor: nothing, by a module", &nothing, floor),
             ("tamis BF.EXISTS, absent key", &tamis, absent),
             ("tamis BF.ADD", &tamis, of(ADD)),
             ("tamis BF.EXISTS", &tamis, of(EXISTS)),
