@@ -6,10 +6,16 @@ use std::process::Command;
 /// Describes the machine in one line.
 pub fn machine() -> String {
     let cpu = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let model = cpu
-        .lines()
-        .find_map(|line| line.strip_prefix("model name")?.split_once(": "))
-        .map_or("an unnamed CPU", |(_, name)| name.trim());
+    let value = |name: &str| {
+        let line = cpu.lines().find_map(|line| line.strip_prefix(name)?.split_once(": "));
+        line.map(|(_, value)| value.trim())
+    };
+    let model = value("model name").unwrap_or("an unnamed CPU");
+    // A virtual machine may hide the name of the CPU. The numbers identify the CPU.
+    let numbers = match (value("cpu family"), value("model\t")) {
+        (Some(family), Some(number)) => format!(" (family {family}, model {number})"),
+        _ => String::new(),
+    };
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let memory = fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let kib = memory.lines().find_map(|line| {
@@ -19,7 +25,7 @@ pub fn machine() -> String {
     let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     let kernel = kernel.trim();
     let simd = simd();
-    format!("{model}, {cores} cores ({simd}){gib}, Linux {kernel}")
+    format!("{model}{numbers}, {cores} cores ({simd}){gib}, Linux {kernel}")
 }
 
 fn simd() -> &'static str {

@@ -75,7 +75,9 @@ const PAGES: [Page; 5] = [
             program cost compared with the rivals and with the speed of the memory, and which \
             targets are \
             met. Other pages: [filters that delete, count, grow and forget](family/README.md), \
-            [formats of other systems](formats/README.md), [the server](server/README.md), [the guard](guard/README.md).",
+            [formats of other systems](formats/README.md), [the server](server/README.md), [the \
+            guard](guard/README.md), [lookups and inserts on an AMD machine, before the present \
+            hash](amd.md).",
         prefix: "",
     },
 ];

@@ -15,6 +15,9 @@ pub const HUNDRED: &str = "module in Redis, 100 items a command at pipeline 16";
 
 pub const LONG: &str = "module in Redis, longest PING beside a million items";
 
+/// The row of the module command that does nothing.
+pub const NOTHING: &str = "floor: nothing, by a module";
+
 pub const CASES: [&str; 5] = [PIPELINE_1, PIPELINE_16, PIPELINE_64, HUNDRED, LONG];
 
 /// Runs the selected cases of the module.
@@ -54,7 +57,7 @@ pub fn run(bench: &mut Bench) -> Result<(), String> {
         let absent = of(&["BF.EXISTS", "absent", "__rand_int__"]);
         let mut contenders = vec![
             ("redis GET", &tamis, get),
-            ("floor: nothing, by a module", &nothing, floor),
+            (NOTHING, &nothing, floor),
             ("tamis BF.EXISTS, absent key", &tamis, absent),
             ("tamis BF.ADD", &tamis, of(ADD)),
             ("tamis BF.EXISTS", &tamis, of(EXISTS)),
