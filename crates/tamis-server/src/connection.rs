@@ -5,7 +5,7 @@ pub(crate) mod acceptor;
 pub(crate) mod change_replies;
 pub(crate) mod clients;
 pub(crate) mod cross_protocol;
-pub(crate) mod ending;
+pub(crate) mod end_request;
 pub mod input_limit;
 pub(crate) mod output;
 mod parsed_input;
@@ -46,7 +46,7 @@ const TURN_BYTES: usize = 256 << 10;
 /// command.
 const LONG_BYTES: usize = 1 << 20;
 
-/// Replies of at most this many bytes are written together with the replies of other connections.
+/// Replies of at most this many bytes wait until the other ready connections have run.
 const SHORT_BYTES: usize = 16 << 10;
 
 /// A buffer that grew for a large command is freed if its capacity is above this number of bytes.
@@ -58,6 +58,10 @@ const HANDSHAKE: Duration = Duration::from_secs(5);
 /// The maximum time to close TLS. A complete TLS close proves to the client that all data has
 /// arrived.
 const TLS_CLOSE_TIME: Duration = Duration::from_secs(1);
+
+/// The maximum time in which a connection writes the replies to its last commands when the server
+/// stops.
+const LAST_REPLIES: Duration = Duration::from_secs(1);
 
 /// Serves a connection until the connection ends.
 pub(crate) async fn run(
@@ -117,11 +121,17 @@ async fn handle<S: AsyncRead + AsyncWrite + Unpin>(
         waiting: OutputBuffer::new([shared.clients.output.hold(0), client.output.hold(0)]),
     };
     if shared.is_stopping() {
-        // `stop` may have requested the end of all clients before this client was added.
-        client.ending.request();
+        // `stop` may have run before this client was added to the list of clients.
+        client.end_request.send();
     }
-    if let Some(Err(error)) = client.ending.run_until_requested(connection.serve()).await {
-        tracing::debug!(%peer, id, %error, "the connection broke");
+    match client.end_request.run_until_sent(connection.serve()).await {
+        Some(Ok(())) => {}
+        Some(Err(error)) => tracing::debug!(%peer, id, %error, "the connection broke"),
+        // Commands may have run whose replies still wait for the log or for other connections.
+        None if shared.is_stopping() => {
+            _ = tokio::time::timeout(LAST_REPLIES, connection.write()).await;
+        }
+        None => {}
     }
     drop(connected);
     tracing::debug!(%peer, id, "disconnected");
@@ -207,17 +217,20 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             ParsedInput::parse(&input, &mut self.decoder, !authenticated, &mut self.found);
         self.run_parsed(&input, &parsed).await?;
         let (consumed, error) = (parsed.consumed, parsed.error.take());
-        if parsed.has_others {
+        if parsed.has_long {
             parsed.release().await;
+        } else {
+            drop(parsed);
         }
         if let Some(error) = error {
             self.close_with(&error.into());
         }
         self.keep_rest(input, consumed).await;
-        // Long replies do not wait, because their memory is not counted before the write. After
-        // `SHUTDOWN` and `CLIENT KILL`, the connection may end during the wait.
-        if self.output.len() <= SHORT_BYTES && !self.session.is_closing {
-            after_ready_connections().await;
+        // Long replies are written at once, because the server counts their memory only in `write`. If
+        // the session is closing, the replies are also written at once: the end of the server may
+        // cancel this task during the wait, and the replies would be lost.
+        if (1..=SHORT_BYTES).contains(&self.output.len()) && !self.session.is_closing {
+            yield_to_ready_tasks().await;
         }
         self.write().await?;
         Ok(consumed > 0 && !self.input.is_empty())
@@ -296,20 +309,20 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     }
 }
 
-/// Waits until the other connections of this thread whose input has arrived have run their commands.
+/// Yields once to the tasks that are ready on this thread. The connections among these tasks run
+/// their commands first, and their replies are then written one after another, as in Redis.
 ///
-/// The replies of all these connections are then written in a row, as in Redis. A client with many
-/// connections finds several replies when the client wakes. Without this wait, the client would
-/// wake for every reply, and waking a client takes as long as running a short command. If no other
-/// connection has input, the wait takes less than 0.1 µs.
-async fn after_ready_connections() {
+/// A client with many connections then finds several replies at one wakeup. Otherwise each reply
+/// wakes the client, and a wakeup costs as much as a short command. If no other task is ready, the
+/// call takes less than 0.1 µs.
+async fn yield_to_ready_tasks() {
     let mut has_waited = false;
     poll_fn(|context| {
         if std::mem::replace(&mut has_waited, true) {
             return Poll::Ready(());
         }
-        // The woken task goes to the end of the queue of the thread. `yield_now` would also ask the
-        // system for new events, which takes a system call.
+        // The thread puts the woken task at the end of its queue. `yield_now` would also poll for
+        // I/O events, which takes a system call.
         context.waker().wake_by_ref();
         Poll::Pending
     })

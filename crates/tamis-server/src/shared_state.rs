@@ -306,12 +306,16 @@ impl SharedState {
         self.durable.as_ref()?.log.admit(SHORT_CHANGE_BYTES).err()
     }
 
+    /// Stops the server: sets the flag, wakes the tasks that wait in [`stopping`](Self::stopping),
+    /// and requests the end of every connection. Callable from any thread.
     pub fn stop(&self) {
         self.is_stopping.store(true, Ordering::Release);
         self.stopped.notify_waiters();
-        self.clients.all().iter().for_each(|client| client.ending.request());
+        // The flag is set first: a connection that is added after this list is read finds the flag.
+        self.clients.all().iter().for_each(|client| client.end_request.send());
     }
 
+    /// Tests whether [`stop`](Self::stop) was called.
     pub fn is_stopping(&self) -> bool {
         self.is_stopping.load(Ordering::Acquire)
     }

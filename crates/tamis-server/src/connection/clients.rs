@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
 
-use crate::connection::ending::Ending;
+use crate::connection::end_request::EndRequest;
 use crate::system::held_memory::HeldMemory;
 use crate::users::DEFAULT;
 
@@ -64,7 +64,7 @@ pub(crate) struct Client {
     /// True if the connection must end because the arriving commands exceed `maxmemory`.
     pub is_evicted: AtomicBool,
     pub properties: Mutex<ClientProperties>,
-    pub ending: Ending,
+    pub end_request: EndRequest,
 }
 
 /// The properties that a client can set, and the last command of the client.
@@ -93,7 +93,7 @@ impl Clients {
             input: AtomicU64::new(0),
             is_evicted: AtomicBool::new(false),
             properties: Mutex::new(ClientProperties { resp: 2, ..ClientProperties::default() }),
-            ending: Ending::default(),
+            end_request: EndRequest::default(),
         });
         self.all.lock().insert(id, client.clone());
         Connected { clients: self, client }

@@ -46,7 +46,7 @@ impl SharedState {
             if client.is_evicted.swap(true, Ordering::Relaxed) {
                 continue;
             }
-            client.ending.request();
+            client.end_request.send();
             self.stats.evicted_clients.fetch_add(1, Ordering::Relaxed);
             tracing::warn!(
                 peer = %client.peer,

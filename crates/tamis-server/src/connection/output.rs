@@ -43,8 +43,9 @@ pub(crate) struct OutputBuffer {
     memory: [Hold; 2],
     /// The time since which the buffer exceeds the soft limit, and the soft limit in bytes.
     soft_since: Option<(Instant, u64)>,
-    /// The time at which the socket last accepted bytes of replies that waited. If replies enter an
-    /// empty buffer, `progress` is the time at which the socket first did not accept all bytes.
+    /// The last time at which the socket accepted a part of waiting replies. If replies enter an
+    /// empty buffer, and the first write does not empty and flush the buffer, `progress` is the time
+    /// of this first write.
     pub progress: Instant,
     /// True from the time when replies enter an empty buffer until the socket accepts or refuses
     /// bytes.
@@ -122,6 +123,7 @@ impl OutputBuffer {
         spare: &mut Vec<u8>,
     ) -> Poll<io::Result<()>> {
         let mut turn = TURN_BYTES;
+        let mut has_written = false;
         while let Some(piece) = self.pieces.front() {
             if turn == 0 {
                 context.waker().wake_by_ref();
@@ -139,9 +141,11 @@ impl OutputBuffer {
                 return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
             }
             self.must_flush = true;
+            has_written = true;
             self.written += written;
             self.len -= written;
-            // If the socket accepts all replies at once, the clock is not read.
+            // A first write that empties the buffer leaves no reply that waits, and reading the clock
+            // takes as long as a short command.
             if !std::mem::take(&mut self.is_untried) || self.len > 0 {
                 self.progress = Instant::now();
             }
@@ -160,7 +164,11 @@ impl OutputBuffer {
             }
         }
         if self.must_flush {
-            ready!(Pin::new(stream).poll_flush(context))?;
+            let flushed = Pin::new(stream).poll_flush(context);
+            if flushed.is_pending() && has_written {
+                self.progress = Instant::now();
+            }
+            ready!(flushed)?;
             self.must_flush = false;
         }
         Poll::Ready(Ok(()))
@@ -209,10 +217,13 @@ mod tests {
     }
 
     /// A socket that accepts `room` bytes, and then accepts no bytes until `room` increases.
+    #[derive(Default)]
     struct Socket {
         room: usize,
         taken: Vec<u8>,
         flushed: usize,
+        /// True if a flush does not end, as in a TLS buffer whose socket accepts no bytes.
+        is_stuck: bool,
     }
 
     impl AsyncWrite for Socket {
@@ -231,6 +242,9 @@ mod tests {
         }
 
         fn poll_flush(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            if self.is_stuck {
+                return Poll::Pending;
+            }
             self.flushed = self.taken.len();
             Poll::Ready(Ok(()))
         }
@@ -248,7 +262,7 @@ mod tests {
     #[test]
     fn replies_keep_their_order_when_the_socket_accepts_few_bytes() {
         let (mut output, all) = buffer();
-        let mut socket = Socket { room: 0, taken: Vec::new(), flushed: 0 };
+        let mut socket = Socket::default();
         let mut expected = Vec::new();
         for i in 0..2000_u32 {
             let len = if i % 100 == 0 { 40_000 } else { i as usize % 50 };
@@ -274,9 +288,21 @@ mod tests {
     fn a_client_yields_after_a_limited_number_of_written_bytes() {
         let (mut output, _) = buffer();
         output.push(&mut vec![1; 3 * TURN_BYTES]);
-        let mut socket = Socket { room: usize::MAX, taken: Vec::new(), flushed: 0 };
+        let mut socket = Socket { room: usize::MAX, ..Socket::default() };
         assert!(write(&mut output, &mut socket).is_pending());
         assert_eq!(socket.taken.len(), TURN_BYTES);
+    }
+
+    #[test]
+    fn the_time_of_the_last_progress_is_set_if_replies_wait_after_the_first_write() {
+        for (room, is_stuck, waits) in [(10, false, false), (4, false, true), (10, true, true)] {
+            let (mut output, _) = buffer();
+            let mut socket = Socket { room, is_stuck, ..Socket::default() };
+            let created = output.progress;
+            output.push(&mut vec![1; 10]);
+            _ = write(&mut output, &mut socket);
+            assert_eq!(output.progress > created, waits, "{room} {is_stuck}");
+        }
     }
 
     #[test]

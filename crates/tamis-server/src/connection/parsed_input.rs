@@ -32,8 +32,8 @@ pub(super) struct ParsedInput {
     pub consumed: usize,
     /// The error if the bytes after the complete commands are not a valid command.
     pub error: Option<ProtocolError>,
-    /// True if at least one command is quoted or long.
-    pub has_others: bool,
+    /// True if at least one command is long. Only long commands need [`release`](Self::release).
+    pub has_long: bool,
 }
 
 /// A parsed command of the input. The arguments are spans of the input or separate strings.
@@ -67,7 +67,6 @@ impl ParsedInput {
                 }
                 Ok(Some(Request::Quoted { consumed, argv })) => {
                     parsed.commands.push(ParsedCommand::Quoted(argv));
-                    parsed.has_others = true;
                     consumed
                 }
                 Ok(Some(Request::Nothing { consumed })) => consumed,
@@ -95,7 +94,7 @@ impl ParsedInput {
             // of the thread for too long.
             let spans = std::mem::take(found);
             self.commands.push(ParsedCommand::Long { start, spans });
-            self.has_others = true;
+            self.has_long = true;
             return;
         }
         let first = self.spans.len();

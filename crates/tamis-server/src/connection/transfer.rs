@@ -30,12 +30,16 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     /// 0 bytes in three cases:
     ///
     /// * The client has closed the stream.
-    /// * The client was idle for the time of `timeout`.
+    /// * The client was idle for the time of `timeout`, and does not monitor other clients.
     /// * The client monitors other clients and has lost the permission to monitor.
     pub(super) async fn read_while_writing(&mut self) -> io::Result<usize> {
-        let (limit, idle) = self.session.server.read_config(|config| {
+        let (limit, mut idle) = self.session.server.read_config(|config| {
             (config.output_limit, Duration::from_secs(config.timeout_seconds))
         });
+        if self.session.monitoring.is_some() {
+            // As in Redis, `timeout` does not end a client that monitors other clients.
+            idle = Duration::ZERO;
+        }
         // Without a timeout, do not read the clock: reading the clock takes as long as running a
         // short command.
         let began = if idle.is_zero() { self.waiting.progress } else { Instant::now() };

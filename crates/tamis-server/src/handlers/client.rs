@@ -266,5 +266,5 @@ fn end(session: &mut Session, client: &Client) {
         return;
     }
     client.last_millis.store(0, Ordering::Relaxed);
-    client.ending.request();
+    client.end_request.send();
 }

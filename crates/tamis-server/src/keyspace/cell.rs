@@ -81,9 +81,10 @@ impl Cell {
         if is_new { MEASUREMENT_BYTES as i64 } else { 0 }
     }
 
-    /// Tests whether a measurement found that the value is not a filter, and the value has not
-    /// changed since.
-    pub fn is_known_without_filter(&self) -> bool {
+    /// Tests whether the last measurement found that the value is not a filter. Every change of the
+    /// value clears this result. Returns false if the cell has ever stored a measurement, because the
+    /// cell must then update the measurement.
+    pub fn is_known_non_filter(&self) -> bool {
         self.measurement.get().is_none() && self.version.load(Ordering::Relaxed) & NO_FILTER != 0
     }
 

@@ -11,10 +11,11 @@ impl Keyspace {
     /// for the measurement.
     pub(crate) fn measure(&self, shard: usize, now_millis: u64) {
         let clears = self.clears();
-        // Keys without a filter stay in the table, because a server may hold millions of texts.
+        // Skip the keys that are known not to be filters. With a million strings, cloning the reference
+        // of every key takes 2 to 3 % of a core.
         let filters: Vec<Arc<Cell>> = {
             let shard = self.shards[shard % SHARDS].read();
-            shard.iter().filter(|cell| !cell.is_known_without_filter()).cloned().collect()
+            shard.iter().filter(|cell| !cell.is_known_non_filter()).cloned().collect()
         };
         filters.iter().for_each(|cell| self.measure_cell(cell, clears, now_millis));
     }
@@ -135,22 +136,22 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_becomes_a_filter_is_measured_again() {
+    fn a_string_that_becomes_a_filter_is_measured() {
         let keyspace = Keyspace::new();
         let measure = || (0..SHARDS).for_each(|part| keyspace.measure(part, 0));
         set(&keyspace.shared(), b"key", "x");
         measure();
         let cell = keyspace.cell(b"key").unwrap();
-        assert!(cell.is_known_without_filter());
+        assert!(cell.is_known_non_filter());
         keyspace.shared().write(b"key", 0, |value| *value = Some(bloom(Some(1))));
-        assert!(!cell.is_known_without_filter());
+        assert!(!cell.is_known_non_filter());
         measure();
         assert_eq!((cell.used(), cell.items()), (Some(0.01), Some(1)));
         set(&keyspace.shared(), b"key", "x");
         measure();
         keyspace.shared().write(b"key", 0, |value| *value = Some(bloom(Some(1))));
         measure();
-        assert_eq!((cell.used(), cell.items()), (Some(0.01), Some(1)), "after a second text");
+        assert_eq!((cell.used(), cell.items()), (Some(0.01), Some(1)), "after a second string");
     }
 
     #[test]

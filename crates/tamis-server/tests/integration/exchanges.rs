@@ -1,6 +1,7 @@
 //! Runs the exchange lists on a server over TCP.
 
 use std::io::{Read, Write};
+use std::time::Duration;
 
 use crate::client::{Client, with_items};
 use crate::scenes::{scenes, shown};
@@ -296,15 +297,62 @@ fn maxclients_limits_connections_and_client_kill_ends_them() {
 
 #[test]
 fn replies_before_a_command_that_ends_the_connection_are_sent() {
-    let (server, mut client) = start(1);
-    let Reply::Integer(id) = client.say(&["CLIENT", "ID"]) else { panic!() };
-    let kill = format!("PING\r\nCLIENT KILL ID {id} SKIPME no\r\nPING\r\n");
-    client.stream.write_all(kill.as_bytes()).unwrap();
-    assert_eq!(read_to_end(&mut client.stream), b"+PONG\r\n:1\r\n");
-    let mut client = connect(&server);
-    client.stream.write_all(b"SET a 1\r\nPING\r\nSHUTDOWN\r\n").unwrap();
-    assert_eq!(read_to_end(&mut client.stream), b"+OK\r\n+PONG\r\n");
+    for append_only in [false, true] {
+        let folder = tempfile::tempdir().unwrap();
+        let dir = folder.path().to_owned();
+        let (server, mut client) = start_with(Config { append_only, dir, ..config() });
+        let Reply::Integer(id) = client.say(&["CLIENT", "ID"]) else { panic!() };
+        let kill = format!("PING\r\nCLIENT KILL ID {id} SKIPME no\r\nPING\r\n");
+        client.stream.write_all(kill.as_bytes()).unwrap();
+        assert_eq!(read_to_end(&mut client.stream), b"+PONG\r\n:1\r\n");
+        let mut client = connect(&server);
+        client.stream.write_all(b"SET a 1\r\nPING\r\nSHUTDOWN\r\n").unwrap();
+        assert_eq!(read_to_end(&mut client.stream), b"+OK\r\n+PONG\r\n", "{append_only}");
+        in_time("the server", move || server.wait()).unwrap();
+    }
+}
+
+#[test]
+fn replies_to_commands_that_ran_are_sent_when_the_server_stops() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = Config { append_only: true, dir: folder.path().to_owned(), ..config() };
+    let (server, mut first) = start_with(config.clone());
+    let mut others: Vec<Client> = (0..20).map(|_| connect(&server)).collect();
+    for client in &mut others {
+        client.say(&["PING"]);
+    }
+    assert_eq!(first.say(&["SETRANGE", "s", "30000000", "x"]), Reply::Integer(30_000_001));
+    // The next commands arrive while the only thread copies a long string.
+    first.send(&["DUMP", "s"]);
+    for client in &mut others {
+        client.send(&["INCR", "n"]);
+    }
+    Client::connect(server.addresses()[0]).send(&["SHUTDOWN"]);
+    // The server resets a connection whose command did not run.
+    let is_answered =
+        |client: &mut Client| client.stream.read(&mut [0; 64]).is_ok_and(|bytes| bytes > 0);
+    let replies = others.iter_mut().map(is_answered).filter(|answered| *answered).count();
     in_time("the server", move || server.wait()).unwrap();
+    let (_server, mut client) = start_with(config);
+    let ran = match client.say(&["GET", "n"]) {
+        Reply::Null => 0,
+        Reply::Bulk(digits) => String::from_utf8(digits).unwrap().parse().unwrap(),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(replies, ran, "replies, commands that ran");
+}
+
+#[test]
+fn a_timeout_ends_idle_clients_but_no_monitor() {
+    let (server, mut idle) = start_with(Config { timeout_seconds: 1, ..config() });
+    let mut monitor = connect(&server);
+    assert_eq!(monitor.say(&["MONITOR"]), Reply::ok());
+    assert_eq!(read_to_end(&mut idle.stream), b"", "the idle client is disconnected");
+    for _ in 0..3 {
+        std::thread::sleep(Duration::from_millis(500));
+        assert_eq!(connect(&server).say(&["PING"]), Reply::simple("PONG"));
+        assert!(matches!(monitor.receive(), Reply::Simple(line) if line.contains("PING")));
+    }
 }
 
 #[test]
