@@ -6,7 +6,7 @@ mod mix;
 
 use std::fmt;
 
-use crate::arch::mix::{Integer, finish_each};
+use crate::arch::mix::{Integer, finalize_each};
 use crate::arch::sip;
 
 /// A hash function with its seed or key. The hasher maps an item's bytes to 64 bits.
@@ -205,7 +205,7 @@ impl Hasher {
         let (function, words) = (self.function, self.words);
         if function == HashFunction::Mix {
             let key = mix::key_of_numbers(size_of::<I>() as u64, words);
-            return finish_each(integers, key, hashes);
+            return finalize_each(integers, key, hashes);
         }
         for (hash, &integer) in hashes.iter_mut().zip(integers) {
             *hash = hash_integer_otherwise(function, words, integer);

@@ -192,8 +192,8 @@ fn a_cuckoo_filter_holds_three_copies_of_every_line() {
         // counts the lines, and four copies fit.
         let planned = (copies <= 3).then(|| format!("--items {}", 1000 * copies));
         for build in planned.into_iter().chain(["".to_owned()]) {
-            // With this seed, the filter can tell all lines apart. Otherwise eight copies, four of
-            // each of two lines, would reach the highest count.
+            // With seed 2, no two lines share their buckets and their fingerprint. The filter would
+            // count two such lines as one line with eight copies, which is above the highest count.
             folder.ok(format!("build --kind cuckoo --seed 2 --copies {build} {files} -o f.tamis"));
             let counted = folder.ok("check --copies f.tamis n.txt");
             let exact = counted.lines().filter(|line| line.starts_with(&format!("{copies:>7} ")));

@@ -1,4 +1,4 @@
-//! The finalizer of SplitMix64. The mix hash of an integer is the finalizer of the integer XOR a key.
+//! The finalizer of SplitMix64. The mix hash applies the finalizer to the integer XOR a key.
 //!
 //! The table lists the cycles that llvm-mca 19 predicts for eight integers. The first row is the fold
 //! hash, the previous default.
@@ -21,17 +21,17 @@ const FACTORS: [u64; 2] = [0xbf58_476d_1ce4_e5b9, 0x94d0_49bb_1331_11eb];
 
 /// Applies the finalizer to one number.
 #[inline(always)]
-pub(crate) const fn finish(number: u64) -> u64 {
+pub(crate) const fn finalize(number: u64) -> u64 {
     let z = (number ^ (number >> SHIFTS[0])).wrapping_mul(FACTORS[0]);
     let z = (z ^ (z >> SHIFTS[1])).wrapping_mul(FACTORS[1]);
     z ^ (z >> SHIFTS[2])
 }
 
-/// A primitive integer of at most eight bytes.
+/// A primitive integer of 1, 2, 4 or 8 bytes.
 ///
 /// # Safety
 ///
-/// The type has no padding, and its size is 1, 2, 4 or 8 bytes.
+/// The type has no padding: the AVX-512 kernel reads all bytes of an array by a pointer.
 pub(crate) unsafe trait Integer: Copy {
     /// Returns the bits of the integer, extended by zeros.
     fn bits(self) -> u64;
@@ -52,13 +52,13 @@ macro_rules! integers {
 integers!(u8, u8; i8, u8; u16, u16; i16, u16; u32, u32; i32, u32; u64, u64; i64, u64;);
 
 /// Applies the finalizer to each integer XOR `key`, and writes the results to `hashes`.
-pub(crate) fn finish_each<I: Integer>(integers: &[I], key: u64, hashes: &mut [u64]) {
+pub(crate) fn finalize_each<I: Integer>(integers: &[I], key: u64, hashes: &mut [u64]) {
     #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
     match level() {
         // SAFETY: the CPU supports the features of the detected level.
-        Level::Avx512 => return unsafe { wide::finish_each(integers, key, hashes) },
+        Level::Avx512 => return unsafe { wide::finalize_each(integers, key, hashes) },
         // SAFETY: the CPU supports the features of the detected level.
-        Level::Avx2 => return unsafe { half::finish_each(integers, key, hashes) },
+        Level::Avx2 => return unsafe { half::finalize_each(integers, key, hashes) },
         Level::Scalar => {}
     }
     one_by_one(integers, key, hashes);
@@ -67,7 +67,7 @@ pub(crate) fn finish_each<I: Integer>(integers: &[I], key: u64, hashes: &mut [u6
 #[inline(always)]
 fn one_by_one<I: Integer>(integers: &[I], key: u64, hashes: &mut [u64]) {
     for (hash, integer) in hashes.iter_mut().zip(integers) {
-        *hash = finish(integer.bits() ^ key);
+        *hash = finalize(integer.bits() ^ key);
     }
 }
 
@@ -77,7 +77,7 @@ mod half {
 
     /// The compiler makes vector instructions of the loop.
     #[target_feature(enable = "avx2")]
-    pub(super) fn finish_each<I: Integer>(integers: &[I], key: u64, hashes: &mut [u64]) {
+    pub(super) fn finalize_each<I: Integer>(integers: &[I], key: u64, hashes: &mut [u64]) {
         super::one_by_one(integers, key, hashes);
     }
 }
@@ -91,7 +91,7 @@ mod wide {
     // The kernel is written in intrinsics. In a build for this CPU, the compiler prefers vectors of
     // 256 bits for a loop that it vectorises itself.
     #[target_feature(enable = "avx512f,avx512dq,avx512bw,avx512vl")]
-    pub(super) fn finish_each<I: Integer>(integers: &[I], key: u64, hashes: &mut [u64]) {
+    pub(super) fn finalize_each<I: Integer>(integers: &[I], key: u64, hashes: &mut [u64]) {
         let (eights, rest) = integers.as_chunks::<8>();
         let (hashes_of_eights, hashes_of_rest) = hashes.as_chunks_mut::<8>();
         let key_lanes = _mm512_set1_epi64(key as i64);
@@ -137,14 +137,14 @@ mod tests {
             let mut expected = vec![0; len];
             one_by_one(&integers[..len], 77, &mut expected);
             let mut hashes = vec![0; len];
-            finish_each(&integers[..len], 77, &mut hashes);
+            finalize_each(&integers[..len], 77, &mut hashes);
             assert_eq!(hashes, expected, "{len} of {} bytes", size_of::<I>());
         }
     }
 
     #[test]
-    fn many_integers_are_finished_as_one_by_one() {
-        let random = || (0..40_u64).map(finish);
+    fn many_integers_are_finalized_as_one_by_one() {
+        let random = || (0..40_u64).map(finalize);
         assert_same(random());
         assert_same(random().map(|x| x as i64));
         assert_same(random().map(|x| x as u32));

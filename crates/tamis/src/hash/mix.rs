@@ -8,7 +8,7 @@
 //!
 //!   9 to 16         mixed = fold(a ^ k0, b ^ k1)                a = the first eight bytes
 //!                                                               b = the last eight bytes
-//!   17 to 128       mixed = the sum of folds, one fold for each 16 bytes (`sum_of_pairs`)
+//!   17 to 128       mixed = the sum of folds, one fold for each half of a pair (`sum_of_pairs`)
 //!   longer          mixed = fold(a ^ k0, k1)                    a = XXH3-64 of the bytes, seed 0
 //!                   hash = fold(mixed, G ^ length)              length in bytes
 //! ```
@@ -19,12 +19,12 @@
 //! hashes. The finalizer needs only products modulo 2⁶⁴, so vector instructions hash eight integers
 //! at a time.
 //!
-//! Two items that collide under one seed collide under another seed only by chance, if the items have
-//! up to 128 bytes and are not of the same length of up to eight bytes. The seed changes both factors
-//! of the first fold, and no constant difference between two items cancels this effect. The keys of
-//! two lengths of numbers differ by a multiple of k1. Items of over 128 bytes that collide under XXH3
-//! collide under every seed. The mix hash does not protect against items that an attacker chooses.
-//! SipHash protects against items that an attacker chooses.
+//! Two items of up to 128 bytes that collide under one seed collide under another seed only by
+//! chance. For two lengths of up to eight bytes, the XOR of the keys of both lengths depends on the
+//! seed. For longer items, the seed changes both factors of the first fold, and no constant difference
+//! between two items cancels this effect. Items of over 128 bytes that collide under XXH3 collide
+//! under every seed. The mix hash does not protect against items that an attacker chooses. SipHash
+//! protects against items that an attacker chooses.
 //!
 //! Items of 17 to 128 bytes are read in pairs of 16 bytes, one half of a pair from each end of the
 //! item. Bytes in the middle of an item may be read twice:
@@ -34,8 +34,9 @@
 //! |·····|·····|·····|··· item ···|·····|·····|·····|       above 48), 2 above 64, 3 above 96
 //! ```
 //!
-//! In an item of up to 48 bytes, the other three halves contain the bytes of the second half of
-//! pair 1. Leaving out this half makes the hash of a UUID as text a sixth faster.
+//! For 33 to 48 bytes, the second half of pair 1 is left out: the other three halves contain its
+//! bytes. The hash of a UUID as text then takes a sixth less time (on Sapphire Rapids 3.2 ns instead
+//! of 3.8 ns).
 //!
 //! Sources: SplitMix64 (Steele, Lea, Flood, 2014), whose finalizer is variant 13 of David Stafford;
 //! wyhash (Wang Yi, 2019) and XXH3 for the multiplication with folding; XXH3 ("XXH3 algorithm for
@@ -44,7 +45,7 @@
 
 use std::hint::select_unpredictable;
 
-use crate::arch::mix::finish;
+use crate::arch::mix::finalize;
 
 /// The first 16 words of XXH3's default secret.
 const SECRET: [u64; 16] = [
@@ -78,10 +79,10 @@ pub(super) type Keys = [u64; 2];
 pub(super) const fn keys(seed: u64) -> Keys {
     let first = seed.wrapping_add(GOLDEN);
     let mut state = first.wrapping_add(GOLDEN);
-    while !is_mixing(finish(state)) {
+    while !is_mixing(finalize(state)) {
         state = state.wrapping_add(GOLDEN);
     }
-    [finish(first), finish(state)]
+    [finalize(first), finalize(state)]
 }
 
 /// Returns true if products with this factor are well mixed: the halves of the factor differ, and 8
@@ -124,7 +125,7 @@ pub(super) fn hash(bytes: &[u8], keys: Keys) -> u64 {
 /// Hashes `len` bytes, at most eight, given as a little-endian number.
 #[inline(always)]
 pub(super) const fn hash_number(number: u64, len: u64, keys: Keys) -> u64 {
-    finish(number ^ key_of_numbers(len, keys))
+    finalize(number ^ key_of_numbers(len, keys))
 }
 
 /// Returns the key of all numbers of `len` bytes. Each length has its own key, because a number and
@@ -151,6 +152,7 @@ const fn fold(x: u64, y: u64) -> u64 {
     product as u64 ^ (product >> 64) as u64
 }
 
+/// Returns the sum of the folds of an item of 17 to 128 bytes.
 // The conditions are nested, so that the code of each half of a pair exists only once.
 #[inline(always)]
 pub(super) fn sum_of_pairs(bytes: &[u8], keys: Keys) -> u64 {
@@ -162,8 +164,8 @@ pub(super) fn sum_of_pairs(bytes: &[u8], keys: Keys) -> u64 {
             // About half of all web addresses are shorter than 64 bytes, and half are longer than
             // 64 bytes. Two unneeded multiplications take less time than a branch that is
             // mispredicted every second time.
-            let third = first_half::<2>(bytes, keys).wrapping_add(second_half::<2>(bytes, keys));
-            sum = sum.wrapping_add(select_unpredictable(bytes.len() > 64, third, 0));
+            let pair_2 = first_half::<2>(bytes, keys).wrapping_add(second_half::<2>(bytes, keys));
+            sum = sum.wrapping_add(select_unpredictable(bytes.len() > 64, pair_2, 0));
             if bytes.len() > 96 {
                 sum = sum.wrapping_add(first_half::<3>(bytes, keys));
                 sum = sum.wrapping_add(second_half::<3>(bytes, keys));
@@ -179,7 +181,7 @@ fn first_half<const I: usize>(bytes: &[u8], keys: Keys) -> u64 {
     mix_16(bytes, 16 * I, [SECRET[4 * I], SECRET[4 * I + 1]], keys)
 }
 
-/// Mixes the 16 bytes that end `16 * I` bytes before the end.
+/// Mixes the 16 bytes that end `16 * I` bytes before the end of the item.
 #[inline(always)]
 pub(super) fn second_half<const I: usize>(bytes: &[u8], keys: Keys) -> u64 {
     let at = bytes.len() - 16 * (I + 1);
