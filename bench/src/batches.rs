@@ -10,18 +10,22 @@ use crate::run::{Bench, Row};
 /// row names.
 const BUILDS: [(&str, &str); 2] = [("release", ""), ("native/release", ", build for this CPU")];
 
-/// The rows of each build. The order is the order of the numbers that the program prints, two for
-/// each case.
+/// The calls that are measured, in the order in which the program prints their times. The program
+/// prints both times of the lookups first.
 const CALLS: [&str; 2] = ["single", "batch"];
 
-const SIZES: [u64; 6] = [1_000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000];
+pub const SIZES: [u64; 6] = [1_000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000];
+
+/// Returns the case of the lookups and the case of the inserts.
+pub fn cases(size: u64) -> [String; 2] {
+    ["lookups", "inserts"].map(|calls| format!("{calls} beside batches, {} ints", short(size)))
+}
 
 /// Runs every case.
 pub fn run(bench: &mut Bench) {
     let sizes = if bench.quick { &SIZES[..4] } else { &SIZES };
     for &size in sizes {
-        let cases = ["lookups", "inserts"]
-            .map(|calls| format!("{calls} beside batches, {} ints", short(size)));
+        let cases = cases(size);
         if !cases.iter().any(|case| bench.wants(case)) {
             continue;
         }

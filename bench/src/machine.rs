@@ -11,7 +11,7 @@ pub fn machine() -> String {
         line.map(|(_, value)| value.trim())
     };
     let model = value("model name").unwrap_or("an unnamed CPU");
-    // A virtual machine may hide the name of the CPU. The numbers identify the CPU.
+    // The family and the model number identify a CPU whose name is hidden by a virtual machine.
     let numbers = match (value("cpu family"), value("model\t")) {
         (Some(family), Some(number)) => format!(" (family {family}, model {number})"),
         _ => String::new(),

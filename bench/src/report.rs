@@ -76,7 +76,7 @@ const PAGES: [Page; 5] = [
             targets are \
             met. Other pages: [filters that delete, count, grow and forget](family/README.md), \
             [formats of other systems](formats/README.md), [the server](server/README.md), [the \
-            guard](guard/README.md), [lookups and inserts on an AMD machine, before the present \
+            guard](guard/README.md), [lookups and inserts on an AMD machine, with the fold \
             hash](amd.md).",
         prefix: "",
     },
@@ -149,7 +149,7 @@ fn text(page: &Page, rows: &[&Row]) -> String {
         text.push_str("\n## Targets\n\n");
         let lines = verdicts.iter().map(|verdict| {
             let mark = if verdict.reached { "✓" } else { "✗" };
-            [verdict.case.into(), verdict.what.clone(), verdict.found.clone(), mark.into()]
+            [verdict.case.clone(), verdict.what.clone(), verdict.found.clone(), mark.into()]
         });
         text.push_str(&table(["case", "target", "found", ""], &lines.collect::<Vec<_>>()));
     }

@@ -22,8 +22,8 @@ pub fn run(args: &[&str]) -> Outcome {
     if wants_programs(args) {
         install_rivals();
     }
-    // The names of the cases contain sizes, so that many filters select the cases. Two builds of the
-    // small program take seconds.
+    // Many values of `--filter` select a case of batches, for example a size. Therefore the program is
+    // always built. Both builds take seconds.
     build_batches()?;
     if wants(args, &["format", "bloom", "server", "module"]) {
         install_packages();
@@ -33,7 +33,7 @@ pub fn run(args: &[&str]) -> Outcome {
             // Without Redis, the bench prints a message and skips the rows of the server.
             _ = debian_package("redis-server");
         }
-        let modules = ["-p", "tamis-module", "-p", "tamis-bench-nothing"];
+        let modules = ["-p", "tamis-module", "-p", "tamis-bench-noop"];
         let module = succeed(cargo(&["build", "--release", "--quiet"]).args(modules));
         if module.is_err() {
             println!("the module needs libclang-dev: its rows are left out");

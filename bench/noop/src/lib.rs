@@ -1,5 +1,5 @@
-//! A module for Redis with the command `NOTHING key item`, which replies with 0 and reads no key.
-//! The time of the command is the floor of every module command with these arguments.
+//! A module for Redis with the command `NOOP key item`, which replies with 0 and reads no key. The
+//! time of the command is the lower bound for every module command with these arguments.
 
 use std::ffi::c_int;
 
@@ -22,17 +22,17 @@ pub unsafe extern "C" fn RedisModule_OnLoad(
     // SAFETY: the context is valid, and the names end with a zero. The first call sets the pointer
     // to the function of the second call.
     unsafe {
-        let status = raw::Export_RedisModule_Init(ctx, c"nothing".as_ptr(), 1, version);
+        let status = raw::Export_RedisModule_Init(ctx, c"noop".as_ptr(), 1, version);
         if status != OK {
             return status;
         }
         let create = raw::RedisModule_CreateCommand.expect("every server has this function");
         // The flags and the key positions are equal to the flags and key positions of `BF.EXISTS`.
-        create(ctx, c"nothing".as_ptr(), Some(nothing), c"readonly fast".as_ptr(), 1, 1, 1)
+        create(ctx, c"noop".as_ptr(), Some(noop), c"readonly fast".as_ptr(), 1, 1, 1)
     }
 }
 
-unsafe extern "C" fn nothing(ctx: *mut Ctx, _: *mut *mut ServerString, _: c_int) -> c_int {
+unsafe extern "C" fn noop(ctx: *mut Ctx, _: *mut *mut ServerString, _: c_int) -> c_int {
     // SAFETY: the server passes the context of this call.
     unsafe { raw::RedisModule_ReplyWithLongLong.expect("every server has this function")(ctx, 0) }
 }
