@@ -6,6 +6,7 @@ use std::ffi::c_int;
 use valkey_module::raw::{self, RedisModuleCtx as Ctx, RedisModuleString as ServerString};
 
 const OK: c_int = raw::REDISMODULE_OK as c_int;
+const ERR: c_int = raw::REDISMODULE_ERR as c_int;
 
 /// Registers the command.
 ///
@@ -26,7 +27,7 @@ pub unsafe extern "C" fn RedisModule_OnLoad(
         if status != OK {
             return status;
         }
-        let create = raw::RedisModule_CreateCommand.expect("every server has this function");
+        let Some(create) = raw::RedisModule_CreateCommand else { return ERR };
         // The flags and the key positions are equal to the flags and key positions of `BF.EXISTS`.
         create(ctx, c"noop".as_ptr(), Some(noop), c"readonly fast".as_ptr(), 1, 1, 1)
     }
