@@ -318,7 +318,8 @@ fn replies_to_commands_that_ran_are_sent_when_the_server_stops() {
     let config = Config { append_only: true, dir: folder.path().to_owned(), ..config() };
     let (server, mut first) = start_with(config.clone());
     let mut others: Vec<Client> = (0..20).map(|_| connect(&server)).collect();
-    for client in &mut others {
+    let mut last = connect(&server);
+    for client in others.iter_mut().chain([&mut last]) {
         client.say(&["PING"]);
     }
     assert_eq!(first.say(&["SETRANGE", "s", "30000000", "x"]), Reply::Integer(30_000_001));
@@ -327,7 +328,7 @@ fn replies_to_commands_that_ran_are_sent_when_the_server_stops() {
     for client in &mut others {
         client.send(&["INCR", "n"]);
     }
-    Client::connect(server.addresses()[0]).send(&["SHUTDOWN"]);
+    last.send(&["SHUTDOWN"]);
     // The server resets a connection whose command did not run.
     let is_answered =
         |client: &mut Client| client.stream.read(&mut [0; 64]).is_ok_and(|bytes| bytes > 0);
