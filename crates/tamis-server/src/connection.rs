@@ -217,7 +217,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             ParsedInput::parse(&input, &mut self.decoder, !authenticated, &mut self.found);
         self.run_parsed(&input, &parsed).await?;
         let (consumed, error) = (parsed.consumed, parsed.error.take());
-        if parsed.has_long {
+        if parsed.has_long() {
             parsed.release().await;
         } else {
             drop(parsed);
@@ -312,9 +312,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
 /// Yields once to the tasks that are ready on this thread. The connections among these tasks run
 /// their commands first, and their replies are then written one after another, as in Redis.
 ///
-/// A client with many connections then finds several replies at one wakeup. Otherwise each reply
-/// wakes the client, and a wakeup costs as much as a short command. If no other task is ready, the
-/// call takes less than 0.1 µs.
+/// A client with many connections then finds several replies at one wakeup. If each reply was written
+/// at once, each reply could wake the client: a client with 50 connections woke up to 18,000 times a
+/// second instead of up to 6,800 times. The call costs about 400 instructions (callgrind).
 async fn yield_to_ready_tasks() {
     let mut has_waited = false;
     poll_fn(|context| {

@@ -32,8 +32,6 @@ pub(super) struct ParsedInput {
     pub consumed: usize,
     /// The error if the bytes after the complete commands are not a valid command.
     pub error: Option<ProtocolError>,
-    /// True if at least one command is long. Only long commands need [`release`](Self::release).
-    pub has_long: bool,
 }
 
 /// A parsed command of the input. The arguments are spans of the input or separate strings.
@@ -94,7 +92,6 @@ impl ParsedInput {
             // of the thread for too long.
             let spans = std::mem::take(found);
             self.commands.push(ParsedCommand::Long { start, spans });
-            self.has_long = true;
             return;
         }
         let first = self.spans.len();
@@ -138,6 +135,12 @@ impl ParsedInput {
             }
         });
         words.collect()
+    }
+
+    /// Tests whether at least one command is long. Only long commands need
+    /// [`release`](Self::release).
+    pub fn has_long(&self) -> bool {
+        self.commands.iter().any(|command| matches!(command, ParsedCommand::Long { .. }))
     }
 
     /// Frees the memory of long commands.
