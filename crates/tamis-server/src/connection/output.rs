@@ -145,7 +145,7 @@ impl OutputBuffer {
             self.written += written;
             self.len -= written;
             // A first write that empties the buffer leaves no reply that waits, and reading the clock
-            // takes as long as a short command.
+            // takes about 50 ns.
             if !std::mem::take(&mut self.is_untried) || self.len > 0 {
                 self.progress = Instant::now();
             }

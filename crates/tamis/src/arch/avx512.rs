@@ -9,8 +9,8 @@
 //! Vector units execute two instructions in a cycle. A test with shift, rotation and test would
 //! take three instructions. The test with `vpshufbitqmb` takes one instruction.
 //!
-//! The table lists the cycles for eight items on Sapphire Rapids. Each part ran alone in a loop, with
-//! all data in the L1 cache.
+//! The table lists the measured cycles for eight items on an Intel Xeon (Emerald Rapids). Each part ran
+//! alone in a loop, with all data in the L1 cache.
 //!
 //! ```text
 //! hash of an integer (`arch/mix.rs`)                                        8.3
@@ -26,7 +26,8 @@
 //! The loads limit the test. If the same eight items are located and tested together, the loads wait
 //! for the stores. Therefore the kernel locates a whole batch before it tests the batch.
 //!
-//! On Zen 4, llvm-mca 19 also predicts that `vpshufbitqmb` is the fastest test. Cycles for eight items:
+//! llvm-mca 19 predicts that `vpshufbitqmb` is the fastest test on both families of CPUs. Predicted
+//! cycles for eight items:
 //!
 //! ```text
 //!                                                  Sapphire Rapids   Zen 4

@@ -52,7 +52,7 @@ pub(crate) fn kernels() -> &'static OwnedKernels {
 pub(crate) fn contains_one_512<W: Word>(level: Level, words: &[W], hash: u64) -> bool {
     debug_assert!(words.len() >= split_block::WORDS);
     // The hints keep the AVX-512 code in the path of the loop, without jumps: 2.6 ns instead of 2.9 ns
-    // for 10,000 items (Sapphire Rapids).
+    // for 10,000 items (Emerald Rapids).
     match level {
         // SAFETY: the CPU supports `level`, and `words` contains a block.
         #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]

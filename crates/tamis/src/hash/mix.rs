@@ -35,7 +35,7 @@
 //! ```
 //!
 //! For 33 to 48 bytes, the second half of pair 1 is left out: the other three halves contain its
-//! bytes. The hash of a UUID as text then takes a sixth less time (on Sapphire Rapids 3.2 ns instead
+//! bytes. The hash of a UUID as text then takes a sixth less time (on Emerald Rapids 3.2 ns instead
 //! of 3.8 ns).
 //!
 //! Sources: SplitMix64 (Steele, Lea, Flood, 2014), whose finalizer is variant 13 of David Stafford;
