@@ -2,7 +2,7 @@
 
 use std::num::NonZero;
 
-use tamis::{Bloom, Hasher, Kind, Plan, SplitBlock};
+use tamis::{Bloom, Hasher, Kind, Plan};
 
 use crate::contender::{Contender, Fastbloom, Sbbf};
 use crate::floor::Lines;
@@ -37,7 +37,7 @@ fn ours<'a>(plan: &'a Plan, items: &'a [u64], threads: usize) -> Entry<'a> {
         let threads = NonZero::new(threads).expect("a thread at least");
         let mut set = None;
         let sample = time(|| {
-            set = Bloom::<SplitBlock>::build(plan, Hasher::default(), items, threads).ok();
+            set = Bloom::build(plan, Hasher::default(), items, threads).ok();
             0
         });
         let set = set.expect("memory for the filter");

@@ -4,7 +4,7 @@
 use std::borrow::Borrow as _;
 
 use foldhash::fast::FixedState;
-use tamis::{Answers, Bits as _, Bloom, Hasher, Kind, Plan, Strategy};
+use tamis::{Answers, Bits as _, BloomFilter, Hasher, Kind, Plan, Strategy};
 
 use crate::items::Source;
 
@@ -44,7 +44,7 @@ pub trait Contender<S: Source>: Sized {
     }
 }
 
-impl<S: Source, T: Strategy> Contender<S> for Bloom<T> {
+impl<S: Source, T: Strategy> Contender<S> for BloomFilter<T> {
     const NAME: &'static str = match T::KIND {
         Kind::SplitBlock => "tamis",
         Kind::Parquet => "tamis parquet",
@@ -53,7 +53,7 @@ impl<S: Source, T: Strategy> Contender<S> for Bloom<T> {
 
     fn empty(items: u64, rate: f64) -> Self {
         let plan = Plan::for_kind(T::KIND, items, rate).expect("a sound plan");
-        Bloom::new(&plan, Hasher::default()).expect("memory for the filter")
+        BloomFilter::from_plan(&plan, Hasher::default()).expect("memory for the filter")
     }
 
     #[inline(always)]

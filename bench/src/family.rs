@@ -5,7 +5,7 @@ use std::hash::{DefaultHasher, Hash};
 
 use tamis::{
     Answers, Bloom, Counting, Cuckoo, Growing, Hasher, Kind, Plan, Remove, Removed, Span,
-    SplitBlock, TryInsert, Window,
+    TryInsert, Window,
 };
 
 use crate::contender::Contender;
@@ -59,21 +59,22 @@ ours!(
     Counting,
     "tamis counting",
     Kind::Counting,
-    |plan| Counting::new(plan, Hasher::default()).expect(MEMORY),
+    |plan| Counting::from_plan(plan, Hasher::default()).expect(MEMORY),
     |filter: &Counting| filter.plan().bits()
 );
 ours!(
     Cuckoo,
     "tamis cuckoo",
     Kind::Cuckoo,
-    |plan| Cuckoo::new(plan, Hasher::default()).expect(MEMORY),
+    |plan| Cuckoo::from_plan(plan, Hasher::default()).expect(MEMORY),
     |filter: &Cuckoo| filter.plan().bits()
 );
 ours!(
     Window,
     "tamis window",
     Kind::Window,
-    |plan: &Plan| Window::new(plan, Hasher::default(), Span::Items(plan.items())).expect(MEMORY),
+    |plan: &Plan| Window::from_plan(plan, Hasher::default(), Span::Items(plan.items()))
+        .expect(MEMORY),
     |filter: &Window| filter.plan().bits()
 );
 // This filter is created without the number of items.
@@ -81,7 +82,7 @@ ours!(
     Growing,
     "tamis growing",
     Kind::Growing,
-    |plan: &Plan| Growing::for_rate(plan.rate(), Hasher::default()).expect(MEMORY),
+    |plan: &Plan| Growing::new(plan.rate()).expect(MEMORY),
     |filter: &Growing| filter.memory_bytes() * 8
 );
 
@@ -159,7 +160,7 @@ fn lookups(bench: &mut Bench, size: u64) {
         return;
     }
     let lineup: Vec<Box<dyn Ask<Integers>>> = vec![
-        Filled::<Bloom<SplitBlock>>::ask_box(size, 0.01),
+        Filled::<Bloom>::ask_box(size, 0.01),
         Filled::<Counting>::ask_box(size, 0.01),
         Filled::<Cuckoo>::ask_box(size, 0.01),
         Filled::<Growing>::ask_box(size, 0.01),
@@ -181,7 +182,7 @@ fn inserts(bench: &mut Bench, size: u64) {
         return;
     }
     let entries = vec![
-        streamed::<Bloom<SplitBlock>>(size),
+        streamed::<Bloom>(size),
         streamed::<Counting>(size),
         streamed::<Cuckoo>(size),
         streamed::<Growing>(size),

@@ -1,6 +1,6 @@
 //! Fills filters with items in memory and with streamed items.
 
-use tamis::{Bloom, SplitBlock};
+use tamis::Bloom;
 
 use crate::contender::{Contender, Fastbloom, Hashbrown, Sbbf};
 use crate::floor::Lines;
@@ -25,7 +25,7 @@ fn inserts(bench: &mut Bench, size: u64) {
         return;
     }
     let mut entries = vec![
-        streamed::<Bloom<SplitBlock>>(size),
+        streamed::<Bloom>(size),
         streamed::<OneByOne>(size),
         streamed::<Sbbf>(size),
         streamed::<Fastbloom>(size),
@@ -38,13 +38,13 @@ fn inserts(bench: &mut Bench, size: u64) {
 }
 
 /// The default filter, with one `insert` call per item.
-struct OneByOne(Bloom<SplitBlock>);
+struct OneByOne(Bloom);
 
 impl Contender<Integers> for OneByOne {
     const NAME: &'static str = "tamis, one by one";
 
     fn empty(items: u64, rate: f64) -> Self {
-        Self(<Bloom<SplitBlock> as Contender<Integers>>::empty(items, rate))
+        Self(<Bloom as Contender<Integers>>::empty(items, rate))
     }
 
     #[inline(always)]
@@ -98,7 +98,7 @@ pub fn streamed<C: Contender<Integers> + 'static>(size: u64) -> Entry<'static> {
 }
 
 fn random_lines(size: u64) -> Entry<'static> {
-    let bits = <Bloom<SplitBlock> as Contender<Integers>>::empty(size, 0.01);
+    let bits = <Bloom as Contender<Integers>>::empty(size, 0.01);
     let bits = Contender::<Integers>::memory_bits(&bits);
     let mut block = Vec::new();
     Entry::new("floor: random line, modified", size, size..=size, move || {

@@ -1,6 +1,6 @@
 //! Looks up hits, misses and a mix of both in filters, one at a time and in batches.
 
-use tamis::{Answers, Bloom, Classic, Parquet, SplitBlock};
+use tamis::{Answers, Bloom, ClassicBloom, ParquetBloom};
 
 use crate::contender::{Bloomfilter, Contender, Fastbloom, Hashbrown, Sbbf};
 use crate::floor::{Lines, OneBit};
@@ -69,7 +69,7 @@ fn at<S: Source + 'static>(bench: &mut Bench, items: &str, size: u64, rate: f64)
     }
     let is_ints = items == "ints";
     let mut lineup: Vec<Box<dyn Ask<S>>> = vec![
-        Filled::<Bloom<SplitBlock>>::ask_box::<S>(size, rate),
+        Filled::<Bloom>::ask_box::<S>(size, rate),
         Filled::<OneBit>::ask_box::<S>(size, rate),
         Filled::<Sbbf>::ask_box::<S>(size, rate),
         Filled::<Fastbloom>::ask_box::<S>(size, rate),
@@ -78,8 +78,8 @@ fn at<S: Source + 'static>(bench: &mut Bench, items: &str, size: u64, rate: f64)
         lineup.push(Filled::<Bloomfilter<S>>::ask_box::<S>(size, rate));
         if is_ints {
             lineup.push(Filled::<Hashbrown<S>>::ask_box::<S>(size, rate));
-            lineup.push(Filled::<Bloom<Parquet>>::ask_box::<S>(size, rate));
-            lineup.push(Filled::<Bloom<Classic>>::ask_box::<S>(size, rate));
+            lineup.push(Filled::<ParquetBloom>::ask_box::<S>(size, rate));
+            lineup.push(Filled::<ClassicBloom>::ask_box::<S>(size, rate));
         }
     }
     let ours = lineup[0].bits();

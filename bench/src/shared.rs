@@ -2,14 +2,14 @@
 //! caches.
 
 use foldhash::fast::FixedState;
-use tamis::{Answers, AtomicBitmap, Bloom, Hasher, Plan, SplitBlock};
+use tamis::{Answers, AtomicBitmap, BloomFilter, Hasher, Plan, SplitBlock};
 
 use crate::items::mix;
 use crate::run::{Bench, Entry, Sample, time_threads};
 
 const SIZE: u64 = 1_000_000;
 
-type Ours = Bloom<SplitBlock, AtomicBitmap>;
+type Ours = BloomFilter<SplitBlock, AtomicBitmap>;
 type Theirs = fastbloom::AtomicBloomFilter<FixedState>;
 
 /// Runs the cases with one filter shared between threads.
@@ -20,7 +20,7 @@ pub fn run(bench: &mut Bench) {
     }
     let items: Vec<u64> = (0..SIZE).map(mix).collect();
     let plan = Plan::for_kind(tamis::Kind::SplitBlock, SIZE, 0.01).expect("a sound plan");
-    let ours = || Ours::shared(&plan, Hasher::default()).expect("memory for the filter");
+    let ours = || Ours::from_plan(&plan, Hasher::default()).expect("memory for the filter");
     let theirs = || -> Theirs {
         let builder = fastbloom::AtomicBloomFilter::with_false_pos(0.01);
         builder.hasher(FixedState::with_seed(1)).expected_items(SIZE as usize)

@@ -9,7 +9,7 @@
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use tamis::{Answers, Bloom, Hasher, Plan, SplitBlock};
+use tamis::{Answers, Bloom, Hasher, Plan};
 
 /// Each loop repeats for at least this time, and the fastest repetition is reported.
 const ROUND: Duration = Duration::from_millis(60);
@@ -18,7 +18,7 @@ fn main() {
     let size = std::env::args().nth(1).and_then(|size| size.parse::<u64>().ok());
     let size = size.filter(|&size| size > 0).expect("the argument is a number above zero");
     let plan = Plan::new(size, 0.01).expect("a sound plan");
-    let mut filter = Bloom::<SplitBlock>::new(&plan, Hasher::default()).expect("enough memory");
+    let mut filter = Bloom::from_plan(&plan, Hasher::default()).expect("enough memory");
     // Half of the items are members, in an order that the branch predictor cannot learn. After the
     // first repetition of the inserts, all items are members.
     let count = (size / 8).next_power_of_two().clamp(1 << 16, 1 << 22);
@@ -47,11 +47,7 @@ fn main() {
 }
 
 /// Returns the best time of `run`, in nanoseconds an item.
-fn best(
-    filter: &mut Bloom<SplitBlock>,
-    items: u64,
-    mut run: impl FnMut(&mut Bloom<SplitBlock>),
-) -> f64 {
+fn best(filter: &mut Bloom, items: u64, mut run: impl FnMut(&mut Bloom)) -> f64 {
     let (start, mut best) = (Instant::now(), Duration::MAX);
     while best == Duration::MAX || start.elapsed() < ROUND {
         let start = Instant::now();

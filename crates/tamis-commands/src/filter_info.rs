@@ -99,7 +99,7 @@ mod tests {
     }
 
     fn filled(plan: &Plan, items: u64) -> Value {
-        let mut filter = AnyFilter::new(plan, Hasher::default()).unwrap();
+        let mut filter = AnyFilter::from_plan(plan, Hasher::default()).unwrap();
         filter.advance(0);
         (0..items).for_each(|item| _ = filter.try_insert(&item).unwrap());
         file(filter)
@@ -108,14 +108,14 @@ mod tests {
     /// Returns a window of three slices with items.
     fn window(capacity: u64, span: Span, items: u64) -> Value {
         let plan = Plan::window(capacity, 0.01, 3).unwrap();
-        let mut filter = tamis::Window::new(&plan, Hasher::default(), span).unwrap();
+        let mut filter = tamis::Window::from_plan(&plan, Hasher::default(), span).unwrap();
         (0..items).for_each(|item| _ = tamis::Insert::insert(&mut filter, &item));
         file(AnyFilter::Window(filter))
     }
 
     /// Returns a full filter, which has refused an item.
     fn full(plan: &Plan) -> Value {
-        let mut filter = AnyFilter::new(plan, Hasher::default()).unwrap();
+        let mut filter = AnyFilter::from_plan(plan, Hasher::default()).unwrap();
         _ = (0_u64..).find(|item| filter.try_insert(item).is_err());
         file(filter)
     }

@@ -10,8 +10,8 @@ pub(crate) fn new_filter(
     refreshes: bool,
     now_millis: u64,
 ) -> Result<AnyFilter, PlanError> {
-    let Some(span) = window else { return AnyFilter::new(plan, hasher) };
-    let window = Window::new(plan, hasher, span)?;
+    let Some(span) = window else { return AnyFilter::from_plan(plan, hasher) };
+    let window = Window::from_plan(plan, hasher, span)?;
     let mut window = if refreshes { window.refreshing() } else { window };
     window.advance(now_millis);
     Ok(AnyFilter::Window(window))

@@ -6,7 +6,7 @@
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicBool, Ordering};
 use loom::thread;
-use tamis::{Answers, AtomicBitmap, Bits, Bloom, Classic, Hasher, Kind, Plan, SplitBlock};
+use tamis::{Answers, AtomicBitmap, Bits, BloomFilter, Classic, Hasher, Kind, Plan, SplitBlock};
 
 const LEFT: [u64; 2] = [0b0011, 0b0100];
 const RIGHT: [u64; 2] = [0b0110, 0b1000];
@@ -65,7 +65,7 @@ fn a_thread_finds_bits_that_another_published() {
     });
 }
 
-type Shared = Bloom<SplitBlock, AtomicBitmap>;
+type Shared = BloomFilter<SplitBlock, AtomicBitmap>;
 
 /// Checks a filter of one block in every interleaving with at most two thread switches.
 fn check_filter(body: impl Fn(Arc<Shared>) + Send + Sync + 'static) {
@@ -75,7 +75,7 @@ fn check_filter(body: impl Fn(Arc<Shared>) + Send + Sync + 'static) {
     model.check(move || {
         let plan =
             Plan::from_parts(Kind::SplitBlock, 1, 0.5, 512, tamis::Geometry::Probes(8)).unwrap();
-        body(Arc::new(Shared::shared(&plan, Hasher::default()).unwrap()));
+        body(Arc::new(Shared::from_plan(&plan, Hasher::default()).unwrap()));
     });
 }
 
@@ -171,7 +171,8 @@ fn one_of_two_threads_finds_an_item_of_a_classic_filter_new() {
         // Three lines have two stripes under the model checker.
         let plan =
             Plan::from_parts(Kind::Classic, 1, 0.5, 3 * 512, tamis::Geometry::Probes(4)).unwrap();
-        let seen = Bloom::<Classic, AtomicBitmap>::shared(&plan, Hasher::default()).unwrap();
+        let seen =
+            BloomFilter::<Classic, AtomicBitmap>::from_plan(&plan, Hasher::default()).unwrap();
         let seen = Arc::new(seen);
         let other = {
             let seen = seen.clone();

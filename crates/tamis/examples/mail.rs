@@ -23,7 +23,8 @@ struct DenyList {
 impl DenyList {
     /// Builds a list of denied senders. The known good ones pass for certain.
     fn new(denied: &[String], good: &[String], rate: f64) -> Result<Self, PlanError> {
-        let mut filter = AnyFilter::new(&Plan::new(denied.len() as u64, rate)?, Hasher::default())?;
+        let mut filter =
+            AnyFilter::from_plan(&Plan::new(denied.len() as u64, rate)?, Hasher::default())?;
         for sender in denied {
             // A plan for all of them has room for each.
             filter.try_insert(sender.as_bytes()).expect("the filter has room");

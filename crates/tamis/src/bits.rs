@@ -13,7 +13,7 @@ pub(crate) use crate::arch::memory::Pages;
 pub use atomic::AtomicBitmap;
 pub use borrowed::BitView;
 pub use owned::Bitmap;
-pub use storage::{Bits, BitsMut, OutOfMemory};
+pub use storage::{Bits, BitsMut, NewBits, OutOfMemory};
 pub(crate) use storage::{heap_bytes, words_from};
 pub use word::Word;
 pub(crate) use word::{get_bit, set_bit};

@@ -11,6 +11,7 @@ pub(crate) mod cuckoo;
 pub(crate) mod debug;
 pub(crate) mod growing;
 mod inherent;
+mod pointers;
 pub(crate) mod removed;
 pub(crate) mod variant;
 pub(crate) mod window;
@@ -21,11 +22,14 @@ use crate::batch::answers::Answers;
 use crate::batch::chunks::{
     CHUNK, count_chunks, count_ones, each_chunk, try_count_chunks, try_each_chunk, words_of,
 };
-use crate::bits::OutOfMemory;
+use crate::bits::{AtomicBitmap, BitsMut, OutOfMemory};
+use crate::filter::bloom::{BloomFilter, Counting};
+use crate::filter::window::Window;
 use crate::hash::Hasher;
 use crate::item::Item;
 use crate::plan::Plan;
 use crate::plan::layout::Layout;
+use crate::strategy::Strategy;
 pub use removed::Removed;
 
 /// Defines the first methods of [`Filter`] for a type with the fields `plan` and `hasher`.
@@ -76,13 +80,19 @@ pub trait Filter {
     // This method is always inlined, together with the hash function. `Hasher::hash` documents the
     // reason for inlining.
     #[inline(always)]
-    fn contains<I: Item + ?Sized>(&self, item: &I) -> bool {
+    fn contains<I: Item + ?Sized>(&self, item: &I) -> bool
+    where
+        Self: Sized,
+    {
         self.contains_hash(self.hasher().hash_item(item))
     }
 
     /// Tests many items. A batch is several times as fast as single tests. Answer `i` is the answer
     /// for `items[i]`.
-    fn contains_each<I: Item>(&self, items: &[I], answers: &mut Answers) {
+    fn contains_each<I: Item>(&self, items: &[I], answers: &mut Answers)
+    where
+        Self: Sized,
+    {
         let (hasher, words) = (self.hasher(), answers.reset(items.len()));
         each_chunk(&mut &*self, hasher, items, words, |filter, hashes, words| {
             filter.contains_hashes(hashes, words);
@@ -92,7 +102,10 @@ pub trait Filter {
     /// Returns true if [`contains_each`](Self::contains_each) would return true for every item of
     /// `items`. Returns true for an empty slice. Tests batches of up to 1024 items and stops after
     /// the first batch with an absent item.
-    fn contains_all<I: Item>(&self, items: &[I]) -> bool {
+    fn contains_all<I: Item>(&self, items: &[I]) -> bool
+    where
+        Self: Sized,
+    {
         let is_all = try_each_chunk(&mut &*self, self.hasher(), items, |filter, _, hashes| {
             let words = &mut [0; CHUNK / 64][..hashes.len().div_ceil(64)];
             filter.contains_hashes(hashes, words);
@@ -128,9 +141,9 @@ pub trait Filter {
 
 /// A filter that accepts every item.
 ///
-/// `&Bloom<S, AtomicBitmap>` also implements `Insert`, so threads can insert through a shared
+/// `&BloomFilter<S, AtomicBitmap>` also implements `Insert`, so threads can insert through a shared
 /// reference, as threads can write through a `&File`.
-pub trait Insert: Filter {
+pub trait Insert: TryInsert {
     /// Inserts an item by its hash. Returns true if the item is new to the filter.
     fn insert_hash(&mut self, hash: u64) -> bool;
 
@@ -145,14 +158,20 @@ pub trait Insert: Filter {
     /// correct. For a new item, the result is false with the probability of the current false
     /// positive rate.
     #[inline]
-    fn insert<I: Item + ?Sized>(&mut self, item: &I) -> bool {
+    fn insert<I: Item + ?Sized>(&mut self, item: &I) -> bool
+    where
+        Self: Sized,
+    {
         let hash = self.hasher().hash_item(item);
         self.insert_hash(hash)
     }
 
     /// Inserts many items in order. A batch is several times as fast as single inserts. Answer `i`
     /// is true if `items[i]` was new.
-    fn insert_each<I: Item>(&mut self, items: &[I], answers: &mut Answers) {
+    fn insert_each<I: Item>(&mut self, items: &[I], answers: &mut Answers)
+    where
+        Self: Sized,
+    {
         let (hasher, words) = (self.hasher(), answers.reset(items.len()));
         each_chunk(self, hasher, items, words, |filter, hashes, words| {
             filter.insert_hashes(hashes, words);
@@ -161,7 +180,10 @@ pub trait Insert: Filter {
 
     /// Inserts many items in order, as [`insert_each`](Self::insert_each) does. Returns the number
     /// of new items.
-    fn insert_all<I: Item>(&mut self, items: &[I]) -> usize {
+    fn insert_all<I: Item>(&mut self, items: &[I]) -> usize
+    where
+        Self: Sized,
+    {
         count_chunks(self, self.hasher(), items, |filter, hashes, words| {
             filter.insert_hashes(hashes, words);
         })
@@ -201,7 +223,10 @@ pub trait TryInsert: Filter {
     ///
     /// Returns the errors of [`try_insert_hash`](Self::try_insert_hash).
     #[inline]
-    fn try_insert<I: Item + ?Sized>(&mut self, item: &I) -> Result<bool, InsertError> {
+    fn try_insert<I: Item + ?Sized>(&mut self, item: &I) -> Result<bool, InsertError>
+    where
+        Self: Sized,
+    {
         let hash = self.hasher().hash_item(item);
         self.try_insert_hash(hash)
     }
@@ -216,7 +241,10 @@ pub trait TryInsert: Filter {
         &mut self,
         items: &[I],
         answers: &mut Answers,
-    ) -> Result<(), InsertError> {
+    ) -> Result<(), InsertError>
+    where
+        Self: Sized,
+    {
         let (hasher, words) = (self.hasher(), answers.reset(items.len()));
         try_each_chunk(self, hasher, items, |filter, first, hashes| {
             filter
@@ -231,7 +259,10 @@ pub trait TryInsert: Filter {
     /// # Errors
     ///
     /// Returns the errors of [`try_insert_hashes`](Self::try_insert_hashes).
-    fn try_insert_all<I: Item>(&mut self, items: &[I]) -> Result<usize, InsertError> {
+    fn try_insert_all<I: Item>(&mut self, items: &[I]) -> Result<usize, InsertError>
+    where
+        Self: Sized,
+    {
         try_count_chunks(self, self.hasher(), items, |filter, first, hashes, words| {
             filter
                 .try_insert_hashes(hashes, words)
@@ -240,20 +271,32 @@ pub trait TryInsert: Filter {
     }
 }
 
-impl<F: Insert> TryInsert for F {
-    #[inline]
-    fn try_insert_hash(&mut self, hash: u64) -> Result<bool, InsertError> {
-        Ok(self.insert_hash(hash))
-    }
+/// Implements [`TryInsert`] by [`Insert`], for a filter that accepts every item.
+macro_rules! accepts_every_item {
+    ($([$($generics:tt)*] $filter:ty),* $(,)?) => { $(
+        impl<$($generics)*> TryInsert for $filter {
+            #[inline]
+            fn try_insert_hash(&mut self, hash: u64) -> Result<bool, InsertError> {
+                Ok(self.insert_hash(hash))
+            }
 
-    fn try_insert_hashes(
-        &mut self,
-        hashes: &[u64],
-        answers: &mut [u64],
-    ) -> Result<(), InsertError> {
-        self.insert_hashes(hashes, answers);
-        Ok(())
-    }
+            fn try_insert_hashes(
+                &mut self,
+                hashes: &[u64],
+                answers: &mut [u64],
+            ) -> Result<(), InsertError> {
+                self.insert_hashes(hashes, answers);
+                Ok(())
+            }
+        }
+    )* };
+}
+
+accepts_every_item! {
+    [S: Strategy, B: BitsMut] BloomFilter<S, B>,
+    [S: Strategy] &BloomFilter<S, AtomicBitmap>,
+    [B: BitsMut] Counting<B>,
+    [B: BitsMut] Window<B>,
 }
 
 /// The error of an insert if the filter has no space for an item.
@@ -320,14 +363,20 @@ pub trait Remove: Filter {
 
     /// Removes `item`. If the item was inserted several times, one copy is removed.
     #[inline]
-    fn remove<I: Item + ?Sized>(&mut self, item: &I) -> Removed {
+    fn remove<I: Item + ?Sized>(&mut self, item: &I) -> Removed
+    where
+        Self: Sized,
+    {
         let hash = self.hasher().hash_item(item);
         self.remove_hash(hash)
     }
 
     /// Removes many items in order. A batch is several times as fast as single removals. Answer `i`
     /// is true if `items[i]` was removed.
-    fn remove_each<I: Item>(&mut self, items: &[I], answers: &mut Answers) {
+    fn remove_each<I: Item>(&mut self, items: &[I], answers: &mut Answers)
+    where
+        Self: Sized,
+    {
         let (hasher, words) = (self.hasher(), answers.reset(items.len()));
         each_chunk(self, hasher, items, words, |filter, hashes, words| {
             filter.remove_hashes(hashes, words);
@@ -336,7 +385,10 @@ pub trait Remove: Filter {
 
     /// Removes many items in order, as [`remove_each`](Self::remove_each) does. Returns the number
     /// of items with the result [`Removed::Yes`].
-    fn remove_all<I: Item>(&mut self, items: &[I]) -> usize {
+    fn remove_all<I: Item>(&mut self, items: &[I]) -> usize
+    where
+        Self: Sized,
+    {
         count_chunks(self, self.hasher(), items, |filter, hashes, words| {
             filter.remove_hashes(hashes, words);
         })

@@ -15,9 +15,9 @@
 //!
 //! | question | type |
 //! | --- | --- |
-//! | Is this item in a set I built? | [`Bloom`] with the [`SplitBlock`] strategy, the default |
+//! | Is this item in a set I built? | [`Bloom`] |
 //! | Is this item in a set that several threads fill? | [`SharedBloom`] |
-//! | Is this item in a set that must take the fewest bits, or have Parquet's layout? | [`Bloom`] with [`Classic`] or [`Parquet`] |
+//! | Is this item in a set that must take the fewest bits, or have Parquet's layout? | [`ClassicBloom`], [`ParquetBloom`] |
 //! | Is this item in a set that removes items or counts copies? | [`Cuckoo`], [`Counting`] |
 //! | Is this item in a set of unknown size? | [`Growing`] |
 //! | Is this item in a filter whose kind is chosen at run time? | [`AnyFilter`] |
@@ -86,7 +86,7 @@ mod strategy;
 pub use arch::use_global_allocator;
 pub use arch::{allocation_bytes, allocation_bytes_of_glibc, prefetch};
 pub use batch::answers::Answers;
-pub use bits::{AtomicBitmap, BitView, Bitmap, Bits, BitsMut, OutOfMemory};
+pub use bits::{AtomicBitmap, BitView, Bitmap, Bits, BitsMut, NewBits, OutOfMemory};
 pub use exact::digest_set::{Digest, DigestSet, expected_collisions};
 #[cfg(feature = "roaring")]
 pub use exact::integer_set::{CompressedSet, IntoValues};
@@ -95,7 +95,9 @@ pub use exact::integer_set::{
     Values, Words,
 };
 pub use filter::any::AnyFilter;
-pub use filter::bloom::{Bloom, BloomBuilder, Counting, SharedBloom};
+pub use filter::bloom::{
+    Bloom, BloomBuilder, BloomFilter, ClassicBloom, Counting, ParquetBloom, SharedBloom,
+};
 pub use filter::cuckoo::Cuckoo;
 pub use filter::growing::Growing;
 pub use filter::window::{Span, Window};

@@ -69,14 +69,14 @@ impl Plan {
     /// very low or high rates at which a blocked filter would take over a quarter more memory than
     /// a classic filter. [`why`](Self::why) returns the reason for the chosen kind.
     ///
-    /// `rate` is a probability. Zero `items` are planned as one item. The plan takes 0.3 to 1 µs
-    /// and allocates nothing.
+    /// `items` is any integer, for example `urls.len()`. Zero `items` are planned as one item.
+    /// `rate` is a probability. The plan takes 0.3 to 1 µs and allocates nothing.
     ///
     /// # Errors
     ///
-    /// [`PlanError::Rate`] unless `0.0 < rate && rate < 1.0`; [`PlanError::RateTooLow`] if too many
-    /// items have equal 64-bit hashes for this rate; [`PlanError::TooLarge`] above
-    /// 2⁵⁶ bits.
+    /// [`PlanError::Items`] if `items` is negative; [`PlanError::Rate`] unless
+    /// `0.0 < rate && rate < 1.0`; [`PlanError::RateTooLow`] if too many items have equal 64-bit
+    /// hashes for this rate; [`PlanError::TooLarge`] above 2⁵⁶ bits.
     ///
     /// # Examples
     ///
@@ -92,7 +92,11 @@ impl Plan {
     /// );
     /// # Ok::<(), tamis::PlanError>(())
     /// ```
-    pub fn new(items: u64, rate: f64) -> Result<Plan, PlanError> {
+    pub fn new(items: impl TryInto<u64>, rate: f64) -> Result<Plan, PlanError> {
+        Plan::for_count(count(items)?, rate)
+    }
+
+    fn for_count(items: u64, rate: f64) -> Result<Plan, PlanError> {
         let (kind, geometry) = (Kind::SplitBlock, Geometry::Probes(LANES));
         check_rate(kind, rate)?;
         let items = items.max(1);
@@ -110,7 +114,11 @@ impl Plan {
     ///
     /// The errors of [`new`](Self::new), and [`PlanError::RateTooLow`] if no growing filter keeps
     /// the rate for any number of items.
-    pub fn for_kind(kind: Kind, items: u64, rate: f64) -> Result<Plan, PlanError> {
+    pub fn for_kind(kind: Kind, items: impl TryInto<u64>, rate: f64) -> Result<Plan, PlanError> {
+        Plan::for_kind_and_count(kind, count(items)?, rate)
+    }
+
+    fn for_kind_and_count(kind: Kind, items: u64, rate: f64) -> Result<Plan, PlanError> {
         check_rate(kind, rate)?;
         let items = items.max(1);
         Plan::of_size(kind, items, rate, kind.sizing().fewest_usual(items, rate))
@@ -134,8 +142,12 @@ impl Plan {
     /// assert_eq!(eight.bits(), 2 * four.bits());
     /// # Ok::<(), tamis::PlanError>(())
     /// ```
-    pub fn counting(items: u64, rate: f64, counter_bits: u32) -> Result<Plan, PlanError> {
-        Plan::for_geometry(Kind::Counting, Geometry::Counters(counter_bits), items, rate)
+    pub fn counting(
+        items: impl TryInto<u64>,
+        rate: f64,
+        counter_bits: u32,
+    ) -> Result<Plan, PlanError> {
+        Plan::for_geometry(Kind::Counting, Geometry::Counters(counter_bits), count(items)?, rate)
     }
 
     /// Plans a window of `items` whose time span is divided into 1 to 255 `slices`. The filter
@@ -145,8 +157,8 @@ impl Plan {
     ///
     /// The errors of [`new`](Self::new), and [`PlanError::Geometry`] if no window has this number
     /// of `slices`.
-    pub fn window(items: u64, rate: f64, slices: u32) -> Result<Plan, PlanError> {
-        Plan::for_geometry(Kind::Window, Geometry::Slices(slices), items, rate)
+    pub fn window(items: impl TryInto<u64>, rate: f64, slices: u32) -> Result<Plan, PlanError> {
+        Plan::for_geometry(Kind::Window, Geometry::Slices(slices), count(items)?, rate)
     }
 
     /// Plans a cuckoo filter with buckets of 2 to 4 slots. Buckets of two slots are the default,
@@ -158,8 +170,8 @@ impl Plan {
     ///
     /// The errors of [`new`](Self::new), and [`PlanError::Geometry`] if no cuckoo filter has
     /// buckets of `bucket` slots.
-    pub fn cuckoo(items: u64, rate: f64, bucket: u32) -> Result<Plan, PlanError> {
-        Plan::for_geometry(Kind::Cuckoo, Geometry::Slots { bits: 8, bucket }, items, rate)
+    pub fn cuckoo(items: impl TryInto<u64>, rate: f64, bucket: u32) -> Result<Plan, PlanError> {
+        Plan::for_geometry(Kind::Cuckoo, Geometry::Slots { bits: 8, bucket }, count(items)?, rate)
     }
 
     fn for_geometry(
@@ -432,6 +444,11 @@ impl Plan {
 /// blocked filters are always accepted, because a blocked filter has at least one block.
 fn worth_one_line(items: u64, rate: f64) -> u64 {
     ((estimate_bits(items, rate) * WORTH_ONE_LINE) as u64).max(TINY_BITS)
+}
+
+/// Converts a number of items of any integer type.
+fn count(items: impl TryInto<u64>) -> Result<u64, PlanError> {
+    items.try_into().map_err(|_| PlanError::Items)
 }
 
 /// Checks that a rate is a probability, and that filters of this kind can keep the rate.

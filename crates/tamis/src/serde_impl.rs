@@ -16,7 +16,7 @@ use serde::ser::{Error as _, Serialize, Serializer};
 
 use crate::bits::{AtomicBitmap, Bitmap, Bits, BitsMut, Word};
 use crate::filter::any::{AnyFilter, with_filter};
-use crate::filter::bloom::{Bloom, Counting};
+use crate::filter::bloom::{BloomFilter, Counting};
 use crate::filter::cuckoo::Cuckoo;
 use crate::filter::growing::Growing;
 use crate::filter::variant::Variant;
@@ -192,11 +192,11 @@ macro_rules! serde_filters {
 }
 
 serde_filters! {
-    [S: Strategy] Bloom<S>, words_of, Bloom::restore;
-    [S: Strategy] Bloom<S, AtomicBitmap>,
+    [S: Strategy] BloomFilter<S>, words_of, BloomFilter::restore;
+    [S: Strategy] BloomFilter<S, AtomicBitmap>,
         |it: &Self| WordBytes(it.bits().words().iter().flat_map(|word| word.get().to_le_bytes()).collect()),
         |plan: &Plan, hasher, bits: Bitmap| {
-            Bloom::<S>::restore(plan, hasher, bits).map(Bloom::into_shared)
+            BloomFilter::<S>::restore(plan, hasher, bits).map(BloomFilter::into_shared)
         };
     [] Counting, words_of, Counting::restore;
     [] Cuckoo, words_of, Cuckoo::restore;
@@ -218,12 +218,13 @@ fn words_of(filter: &impl Variant<Bitmap>) -> WordBytes {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::filter::bloom::Bloom;
 
     #[test]
     fn every_kind_is_the_same_after_json() {
         for kind in Kind::ALL {
             let plan = Plan::for_kind(kind, 300, 0.01).unwrap();
-            let mut seen = AnyFilter::new(&plan, Hasher::xxh3(7)).unwrap();
+            let mut seen = AnyFilter::from_plan(&plan, Hasher::xxh3(7)).unwrap();
             (0..200_u64).for_each(|item| _ = seen.try_insert(&item).unwrap());
             let json = serde_json::to_string(&seen).unwrap();
             let back: AnyFilter = serde_json::from_str(&json).unwrap();
@@ -251,7 +252,7 @@ mod tests {
     #[test]
     fn bits_past_the_end_are_refused() {
         let plan = Plan::from_parts(Kind::Classic, 10, 0.01, 100, Geometry::Probes(7)).unwrap();
-        let filter = AnyFilter::new(&plan, Hasher::default()).unwrap();
+        let filter = AnyFilter::from_plan(&plan, Hasher::default()).unwrap();
         let mut json = serde_json::to_value(&filter).unwrap();
         assert!(serde_json::from_value::<AnyFilter>(json.clone()).is_ok());
         let words = json["words"].as_array_mut().unwrap();

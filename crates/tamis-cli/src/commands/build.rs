@@ -403,8 +403,10 @@ fn empty(
     window: Option<Span>,
     refreshes: bool,
 ) -> Result<AnyFilter, Failure> {
-    let Some(span) = window else { return AnyFilter::new(plan, hasher).map_err(Failure::new) };
-    let window = Window::new(plan, hasher, span).map_err(Failure::new)?;
+    let Some(span) = window else {
+        return AnyFilter::from_plan(plan, hasher).map_err(Failure::new);
+    };
+    let window = Window::from_plan(plan, hasher, span).map_err(Failure::new)?;
     let mut filter = AnyFilter::Window(if refreshes { window.refreshing() } else { window });
     filter.advance(now_millis());
     Ok(filter)

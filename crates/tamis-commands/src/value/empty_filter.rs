@@ -45,7 +45,7 @@ impl Value {
     /// use tamis_formats::TamisFile;
     ///
     /// let plan = Plan::for_kind(Kind::Counting, 100, 0.01)?;
-    /// let filter = AnyFilter::new(&plan, Hasher::default())?;
+    /// let filter = AnyFilter::from_plan(&plan, Hasher::default())?;
     /// let mut value = Value::Filter(Box::new(TamisFile::new(filter))).without_bits();
     /// assert!(value.heap_bytes() <= 192);
     /// value.build();
@@ -106,7 +106,7 @@ mod tests {
 
     fn filter(kind: Kind, items: u64) -> AnyFilter {
         let plan = Plan::for_kind(kind, items, 0.01).unwrap();
-        AnyFilter::new(&plan, Hasher::keyed([1, 2])).unwrap()
+        AnyFilter::from_plan(&plan, Hasher::keyed([1, 2])).unwrap()
     }
 
     /// Returns new filters of every kind for `items` items.
@@ -115,7 +115,8 @@ mod tests {
         let mut all: Vec<Value> = kinds.map(|kind| file(filter(kind, items))).collect();
         for span in [Span::Items(items), Span::Millis(60_000)] {
             let plan = Plan::window(items, 0.01, 4).unwrap();
-            let mut window = Window::new(&plan, Hasher::keyed([1, 2]), span).unwrap().refreshing();
+            let mut window =
+                Window::from_plan(&plan, Hasher::keyed([1, 2]), span).unwrap().refreshing();
             window.advance(1_700_000_000_000);
             all.push(file(AnyFilter::Window(window)));
         }

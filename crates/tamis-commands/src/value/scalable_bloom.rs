@@ -411,7 +411,7 @@ impl ScalableBloom {
 /// Creates an empty overflow part.
 fn growing(rate: f64, hasher: Hasher) -> Result<Box<TamisFile>, PlanError> {
     let plan = Plan::for_kind(Kind::Growing, 1, rate)?;
-    Ok(Box::new(TamisFile::new(AnyFilter::Growing(Growing::new(&plan, hasher)?))))
+    Ok(Box::new(TamisFile::new(AnyFilter::Growing(Growing::from_plan(&plan, hasher)?))))
 }
 
 fn grown(file: &TamisFile) -> Option<&Growing> {

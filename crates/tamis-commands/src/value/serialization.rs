@@ -326,7 +326,7 @@ mod tests {
         };
         let filter = |kind| {
             let plan = Plan::for_kind(kind, 1000, 0.01).unwrap();
-            let mut filter = AnyFilter::new(&plan, Hasher::default()).unwrap();
+            let mut filter = AnyFilter::from_plan(&plan, Hasher::default()).unwrap();
             items.iter().for_each(|item| _ = filter.try_insert(*item).unwrap());
             file(filter)
         };
@@ -376,7 +376,7 @@ mod tests {
         };
         let filter = |kind| {
             let plan = Plan::for_kind(kind, 1000, 0.01).unwrap();
-            file(AnyFilter::new(&plan, Hasher::xxh3(7)).unwrap())
+            file(AnyFilter::from_plan(&plan, Hasher::xxh3(7)).unwrap())
         };
         let scalable = |made: Result<_, _>| Value::Bloom(Box::new(made.unwrap()));
         let (bloom, cuckoo) = (RedisBloomOptions::default(), RedisCuckooOptions::default());

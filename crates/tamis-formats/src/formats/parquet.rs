@@ -1,6 +1,6 @@
 //! The Bloom filter of one column of a Parquet file: the header and the bits. Layout: `docs/formats/parquet.md`.
 //!
-//! The bits are a [`Bloom<Parquet>`](tamis::Parquet). The hash is XXH64 with seed 0, over the plain encoding of an
+//! The bits are a [`ParquetBloom`](tamis::Parquet). The hash is XXH64 with seed 0, over the plain encoding of an
 //! item. The crate `tamis` can test the items of a Parquet filter, and a Tamis file can contain the filter.
 //!
 //! Source: Apache Parquet format, `BloomFilter.md` and `parquet.thrift`.
@@ -10,8 +10,8 @@ mod sizing;
 use std::io::Write;
 
 use tamis::{
-    AnyFilter, Bits as _, Bloom, Filter as _, Geometry, Hasher, Insert as _, Kind, OutOfMemory,
-    Parquet, Plan,
+    AnyFilter, Bits as _, Filter as _, Geometry, Hasher, Insert as _, Kind, OutOfMemory,
+    ParquetBloom, Plan,
 };
 
 use crate::encoding::{ByteReader, write_words};
@@ -83,7 +83,7 @@ const NEXT_I32: u8 = 0x15;
 /// assert!(small.plan().bytes() == 32 && small.contains("one value"));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub fn fold(filter: &Bloom<Parquet>, max_rate: f64) -> Result<Bloom<Parquet>, OutOfMemory> {
+pub fn fold(filter: &ParquetBloom, max_rate: f64) -> Result<ParquetBloom, OutOfMemory> {
     let mut words = filter.bits().words().to_vec();
     while words.len() >= 2 * BLOCK_WORDS && words.len().is_multiple_of(2 * BLOCK_WORDS) {
         let pairs = words.as_chunks::<{ 2 * BLOCK_WORDS }>().0;
@@ -111,7 +111,7 @@ const BLOCK_WORDS: usize = MIN_BYTES as usize / 8;
 /// # Errors
 ///
 /// [`OutOfMemory`] if the allocation fails.
-pub fn empty(bytes: u64, options: &DecodeOptions) -> Result<Bloom<Parquet>, OutOfMemory> {
+pub fn empty(bytes: u64, options: &DecodeOptions) -> Result<ParquetBloom, OutOfMemory> {
     let bits = bytes.max(1).div_ceil(MIN_BYTES).saturating_mul(MIN_BYTES * 8);
     let of = |items, rate| Plan::from_parts(Kind::Parquet, items, rate, bits, Geometry::Probes(8));
     let rate = options.rate.filter(|&rate| rate > 0.0 && rate < 1.0).unwrap_or(JAVA_RATE);
@@ -119,7 +119,7 @@ pub fn empty(bytes: u64, options: &DecodeOptions) -> Result<Bloom<Parquet>, OutO
     let plan = of(1, rate).map_err(out_of_memory)?;
     let items = options.items.unwrap_or_else(|| plan.items_at(rate));
     let plan = of(items, rate).map_err(out_of_memory)?;
-    Bloom::new(&plan, Hasher::xxh64(0)).map_err(out_of_memory)
+    ParquetBloom::from_plan(&plan, Hasher::xxh64(0)).map_err(out_of_memory)
 }
 
 /// Decodes a filter: the header and the bits. Rejects trailing bytes. In a Parquet file, the filter starts at the
@@ -141,7 +141,7 @@ pub fn empty(bytes: u64, options: &DecodeOptions) -> Result<Bloom<Parquet>, OutO
 /// assert!(column.contains(&42_u32), "all bits are set");
 /// # Ok::<(), tamis_formats::DecodeError>(())
 /// ```
-pub fn decode(bytes: &[u8], options: &DecodeOptions) -> Result<Bloom<Parquet>, DecodeError> {
+pub fn decode(bytes: &[u8], options: &DecodeOptions) -> Result<ParquetBloom, DecodeError> {
     let mut reader = ByteReader::new(bytes);
     let filter = read(&mut reader, options)?;
     reader.end("bits")?;
@@ -156,16 +156,13 @@ pub fn decode(bytes: &[u8], options: &DecodeOptions) -> Result<Bloom<Parquet>, D
 pub fn decode_start<'a>(
     bytes: &'a [u8],
     options: &DecodeOptions,
-) -> Result<(Bloom<Parquet>, &'a [u8]), DecodeError> {
+) -> Result<(ParquetBloom, &'a [u8]), DecodeError> {
     let mut reader = ByteReader::new(bytes);
     let filter = read(&mut reader, options)?;
     Ok((filter, reader.rest()))
 }
 
-fn read(
-    reader: &mut ByteReader<'_>,
-    options: &DecodeOptions,
-) -> Result<Bloom<Parquet>, DecodeError> {
+fn read(reader: &mut ByteReader<'_>, options: &DecodeOptions) -> Result<ParquetBloom, DecodeError> {
     let len = header(reader)?;
     let at = reader.at();
     let data = reader.bytes("bits", len as usize)?;
@@ -255,7 +252,7 @@ fn sniff(bytes: &[u8]) -> Sniff {
     }
 }
 
-impl StoredFilter for Bloom<Parquet> {
+impl StoredFilter for ParquetBloom {
     fn contains_each(&self, keys: &[&[u8]], answers: &mut Answers) {
         let hashes = hash_each(self.hasher(), keys);
         self.contains_hashes(&hashes, answers.reset(keys.len()));

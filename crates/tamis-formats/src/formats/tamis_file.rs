@@ -8,7 +8,10 @@ use std::fmt;
 use std::io::{self, Read, Write};
 use std::ops::Range;
 
-use tamis::{AnyFilter, BitView, Bitmap, Bits, Filter as _, Hasher, Kind, Plan, TryInsert as _};
+use tamis::{
+    Answers, AnyFilter, BitView, Bitmap, Bits, Filter as _, Hasher, Kind, ParquetBloom, Plan,
+    TryInsert as _,
+};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64_with_seed};
 
 use crate::encoding::header::{Header, MAGIC, header_bytes};
@@ -20,9 +23,6 @@ use crate::formats::tamis_file::parts::{
     CHUNK_BYTES, Parts, TRAILER_BYTES, check_end, check_trailer,
 };
 use crate::items::Funnel;
-use tamis::Answers;
-use tamis::Bloom;
-use tamis::Parquet;
 
 /// The row of this format in [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format = Format {
@@ -43,13 +43,13 @@ pub(crate) const FORMAT: Format = Format {
             }
             None => "a Tamis file cannot store the filter of another system",
         };
-        let filter = contents.filter::<Bloom<Parquet>>(why)?;
+        let filter = contents.filter::<ParquetBloom>(why)?;
         Ok(TamisFile::new(AnyFilter::Parquet(filter.as_view())).write_to(out)?)
     },
     create: |options| {
         let (items, rate) = options.plan()?;
         let filter =
-            Plan::new(items, rate).and_then(|plan| AnyFilter::new(&plan, Hasher::default()));
+            Plan::new(items, rate).and_then(|plan| AnyFilter::from_plan(&plan, Hasher::default()));
         let filter = filter.map_err(|error| CreateError::refused(error.to_string()))?;
         Ok(Contents::new(TamisFile::new(filter)))
     },
@@ -66,7 +66,7 @@ pub(crate) const FORMAT: Format = Format {
 /// use tamis::{AnyFilter, Hasher, Plan};
 /// use tamis_formats::TamisFile;
 ///
-/// let mut filter = AnyFilter::new(&Plan::new(1_000, 0.01)?, Hasher::default())?;
+/// let mut filter = AnyFilter::from_plan(&Plan::new(1_000, 0.01)?, Hasher::default())?;
 /// filter.try_insert("tamis")?;
 /// let mut file = TamisFile::new(filter);
 /// file.added = 1;

@@ -19,7 +19,7 @@ fn golden() -> Vec<(&'static str, TamisFile)> {
     ]
     .map(|(name, kind, hasher, items, rate)| {
         let plan = Plan::for_kind(kind, items, rate).unwrap();
-        let mut file = TamisFile::new(AnyFilter::new(&plan, hasher).unwrap());
+        let mut file = TamisFile::new(AnyFilter::from_plan(&plan, hasher).unwrap());
         for item in 0..items {
             file.filter.try_insert(&format!("item {item}")).unwrap();
         }

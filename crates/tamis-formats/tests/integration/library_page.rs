@@ -76,7 +76,7 @@ fn kind() -> Done {
 
     // Chooses the kind by the rate, and creates a filter of this kind.
     let plan = Plan::new(1_000_000, 1e-6)?;
-    let mut seen = AnyFilter::new(&plan, Hasher::default())?;
+    let mut seen = AnyFilter::from_plan(&plan, Hasher::default())?;
     seen.try_insert("tamis")?;
     assert_eq!(plan.kind(), Kind::Classic);
     Ok(())
@@ -163,7 +163,7 @@ fn expiry() -> Done {
 fn growth() -> Done {
     use tamis::{Growing, Hasher};
 
-    let mut seen = Growing::for_rate(0.01, Hasher::default())?;
+    let mut seen = Growing::new(0.01)?;
     for item in 0..200_000_u64 {
         seen.try_insert(&item)?;
     }

@@ -3,16 +3,16 @@
 
 use crate::golden_data::{base64, hex, json, list, number, real, text};
 use crate::support::{assert_fails, encode, planned};
-use tamis::{AnyFilter, Bits as _, Bloom, Hasher, Kind, Parquet, Plan};
+use tamis::{AnyFilter, Bits as _, Hasher, Kind, ParquetBloom, Plan};
 use tamis_formats::{
     Contents, DecodeError, DecodeErrorKind, DecodeOptions, Funnel, TamisFile, parquet,
 };
 
-fn decode(bytes: &[u8]) -> Result<Bloom<Parquet>, DecodeError> {
+fn decode(bytes: &[u8]) -> Result<ParquetBloom, DecodeError> {
     parquet::decode(bytes, &DecodeOptions::default())
 }
 
-fn bitset(filter: &Bloom<Parquet>) -> Vec<u8> {
+fn bitset(filter: &ParquetBloom) -> Vec<u8> {
     filter.bits().words().iter().flat_map(|word| word.to_le_bytes()).collect()
 }
 
@@ -156,7 +156,7 @@ fn filters_merge_as_in_parquet_java() {
 #[test]
 fn tamis_files_hold_the_same_filter_both_ways() {
     let plan = Plan::for_kind(Kind::Parquet, 1000, 0.01).unwrap();
-    let mut filter = Bloom::<Parquet>::new(&plan, Hasher::xxh64(0)).unwrap();
+    let mut filter = ParquetBloom::from_plan(&plan, Hasher::xxh64(0)).unwrap();
     (0..1000_u32).for_each(|i| _ = filter.insert(&i));
     let contents = Contents::new(TamisFile::new(AnyFilter::Parquet(filter.clone())));
     let column = encode("parquet", &contents).unwrap();
@@ -165,7 +165,7 @@ fn tamis_files_hold_the_same_filter_both_ways() {
     assert_eq!(file.filter, AnyFilter::Parquet(filter));
     assert_eq!(encode("parquet", &Contents::new(file)).unwrap(), column);
 
-    let seeded = Bloom::<Parquet>::new(&plan, Hasher::xxh64(1)).unwrap();
+    let seeded = ParquetBloom::from_plan(&plan, Hasher::xxh64(1)).unwrap();
     let contents = Contents::new(TamisFile::new(AnyFilter::Parquet(seeded)));
     let error = encode("parquet", &contents).unwrap_err();
     assert!(error.contains("xxh64 seed 1") && error.contains("items"), "{error}");

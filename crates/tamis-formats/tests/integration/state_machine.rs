@@ -37,9 +37,9 @@ fn empty(plan: &Plan) -> AnyFilter {
     match plan.kind() {
         Kind::Window => {
             let span = Span::Millis(SPAN);
-            AnyFilter::Window(Window::new(plan, Hasher::default(), span).unwrap())
+            AnyFilter::Window(Window::from_plan(plan, Hasher::default(), span).unwrap())
         }
-        _ => AnyFilter::new(plan, Hasher::default()).unwrap(),
+        _ => AnyFilter::from_plan(plan, Hasher::default()).unwrap(),
     }
 }
 

@@ -7,7 +7,7 @@ use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 fn sample(kind: Kind, hasher: Hasher, items: u64) -> TamisFile {
     let plan = Plan::for_kind(kind, items, 0.02).unwrap();
-    let mut filter = AnyFilter::new(&plan, hasher).unwrap();
+    let mut filter = AnyFilter::from_plan(&plan, hasher).unwrap();
     for item in 0..items {
         filter.try_insert(&item).unwrap();
     }
@@ -260,7 +260,7 @@ proptest! {
         metadata in prop::collection::btree_map("[a-z网.-]{1,20}", ".{0,80}", 0..6),
     ) {
         let plan = Plan::for_kind(kind, capacity, rate).unwrap();
-        let mut filter = AnyFilter::new(&plan, hasher).unwrap();
+        let mut filter = AnyFilter::from_plan(&plan, hasher).unwrap();
         let mut members = Vec::new();
         for item in &items {
             // A full filter rejects items, and is written, too. Items of a window are not members,

@@ -231,7 +231,7 @@ fn an_image_without_bits_is_refused() {
 fn window_ahead(seconds: u64) -> Vec<u8> {
     let now = std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap().as_millis() as u64;
     let plan = Plan::window(100, 0.01, 4).unwrap();
-    let mut window = Window::new(&plan, Hasher::default(), Span::Millis(4000)).unwrap();
+    let mut window = Window::from_plan(&plan, Hasher::default(), Span::Millis(4000)).unwrap();
     window.advance(now + seconds * 1000);
     window.insert("a");
     let window = Value::Filter(Box::new(TamisFile::new(AnyFilter::Window(window))));

@@ -30,7 +30,7 @@ pub(super) fn bloom(hash: Option<u64>) -> Value {
 /// Returns a filter of the kind `counting` without items.
 pub(crate) fn counting() -> Value {
     let plan = tamis::Plan::for_kind(tamis::Kind::Counting, 100, 0.01).unwrap();
-    let filter = tamis::AnyFilter::new(&plan, tamis::Hasher::default()).unwrap();
+    let filter = tamis::AnyFilter::from_plan(&plan, tamis::Hasher::default()).unwrap();
     Value::Filter(Box::new(tamis_formats::TamisFile::new(filter)))
 }
 

@@ -208,7 +208,7 @@ mod tests {
     /// Returns a generation over a filter of the ids 0 to `items` - 1.
     fn filter(items: u32) -> Generation {
         let plan = Plan::new(10_000, 1e-9).unwrap();
-        let mut filter = AnyFilter::new(&plan, Hasher::default()).unwrap();
+        let mut filter = AnyFilter::from_plan(&plan, Hasher::default()).unwrap();
         for number in 0..items {
             filter.try_insert(&id(number)).unwrap();
         }

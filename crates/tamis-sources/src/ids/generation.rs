@@ -354,7 +354,7 @@ mod tests {
     #[test]
     fn a_base_keeps_its_ids_and_new_ones_are_added_beside_it() {
         let mut filter =
-            AnyFilter::new(&Plan::new(1000, 0.01).unwrap(), Hasher::default()).unwrap();
+            AnyFilter::from_plan(&Plan::new(1000, 0.01).unwrap(), Hasher::default()).unwrap();
         for i in 0..1000 {
             filter.try_insert(&id(i)).unwrap();
         }

@@ -22,7 +22,7 @@ impl Part {
     /// Creates an empty part with a capacity of `items` ids.
     pub(crate) fn new(items: u64, rate: f64, hasher: Hasher) -> Result<Arc<Self>, PlanError> {
         let plan = Plan::for_kind(Kind::SplitBlock, items, rate)?;
-        Ok(Self::of(SharedBloom::shared(&plan, hasher)?, 0))
+        Ok(Self::of(SharedBloom::from_plan(&plan, hasher)?, 0))
     }
 
     /// Creates a part from a filter that [`copy`](Self::copy) returned. Returns `None` if the kind of the filter or the

@@ -57,7 +57,7 @@ fn random_generation(random: &mut Random, has_base: bool) -> (Generation, BTreeM
     let mut known = BTreeMap::new();
     let generation = if has_base {
         let plan = Plan::new(3000, 0.001).unwrap();
-        let mut filter = AnyFilter::new(&plan, Hasher::keyed([1, 2])).unwrap();
+        let mut filter = AnyFilter::from_plan(&plan, Hasher::keyed([1, 2])).unwrap();
         for i in 0..random.below(3000) {
             filter.try_insert(&id(i)).unwrap();
             known.insert(i, true);

@@ -24,7 +24,7 @@ const PAGE_BYTES: usize = 64 << 10;
 /// The kind of pages to request from the operating system. The kind applies to filters that are
 /// large enough for separate pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Pages {
+pub enum Pages {
     /// Huge pages, with which a lookup needs no page-table walk.
     Huge,
     /// The smallest pages, so that untouched parts of a filter use no memory.

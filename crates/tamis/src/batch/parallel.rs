@@ -8,7 +8,7 @@ use rayon::slice::{ParallelSlice, ParallelSliceMut};
 use crate::batch::answers::Answers;
 use crate::batch::chunks::each_chunk;
 use crate::bits::{AtomicBitmap, Bitmap};
-use crate::filter::bloom::Bloom;
+use crate::filter::bloom::BloomFilter;
 use crate::filter::{Filter, Insert};
 use crate::item::Item;
 use crate::strategy::Strategy;
@@ -34,7 +34,7 @@ pub(crate) fn contains_each<F: Filter + Sync, I: Item + Sync>(
 
 /// Hashes that a task has collected but not yet inserted.
 struct PendingInserts<'a, S> {
-    filter: &'a Bloom<S, AtomicBitmap>,
+    filter: &'a BloomFilter<S, AtomicBitmap>,
     hashes: Vec<u64>,
 }
 
@@ -48,7 +48,7 @@ impl<S: Strategy> PendingInserts<'_, S> {
     }
 }
 
-impl<I: Item + Send, S: Strategy> ParallelExtend<I> for &Bloom<S, AtomicBitmap> {
+impl<I: Item + Send, S: Strategy> ParallelExtend<I> for &BloomFilter<S, AtomicBitmap> {
     /// Inserts every item on the threads of rayon's pool, in batches.
     fn par_extend<T: IntoParallelIterator<Item = I>>(&mut self, items: T) {
         let filter = *self;
@@ -65,14 +65,14 @@ impl<I: Item + Send, S: Strategy> ParallelExtend<I> for &Bloom<S, AtomicBitmap> 
     }
 }
 
-impl<I: Item + Send, S: Strategy> ParallelExtend<I> for Bloom<S, AtomicBitmap> {
+impl<I: Item + Send, S: Strategy> ParallelExtend<I> for BloomFilter<S, AtomicBitmap> {
     /// Inserts every item on the threads of rayon's pool, in batches.
     fn par_extend<T: IntoParallelIterator<Item = I>>(&mut self, items: T) {
         (&*self).par_extend(items);
     }
 }
 
-impl<I: Item + Send, S: Strategy> ParallelExtend<I> for Bloom<S, Bitmap> {
+impl<I: Item + Send, S: Strategy> ParallelExtend<I> for BloomFilter<S, Bitmap> {
     /// Inserts every item on the threads of rayon's pool, in batches. The bits are shared during
     /// the call, without a copy. The resulting bits do not depend on the number of threads.
     ///
@@ -89,6 +89,7 @@ impl<I: Item + Send, S: Strategy> ParallelExtend<I> for Bloom<S, Bitmap> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::filter::bloom::Bloom;
     use crate::strategy::{Classic, SplitBlock};
     use crate::{AnyFilter, Hasher, Kind, Plan};
 
@@ -96,10 +97,11 @@ mod tests {
     fn parallel_inserts_set_the_same_bits_as_one_thread() {
         fn check<S: Strategy>() {
             let items: Vec<u64> = (0..50_001).collect();
-            let builder = Bloom::builder(50_001, 0.01).strategy::<S>();
+            let shared = BloomFilter::<S, AtomicBitmap>::builder(50_001, 0.01);
+            let builder = BloomFilter::<S>::builder(50_001, 0.01);
             let mut one = builder.build().unwrap();
             one.extend(&items);
-            let (mut all, mut shared) = (builder.build().unwrap(), builder.build_shared().unwrap());
+            let (mut all, mut shared) = (builder.build().unwrap(), shared.build().unwrap());
             all.par_extend(&items);
             shared.par_extend(items.clone());
             assert_eq!(all, one);
@@ -111,7 +113,7 @@ mod tests {
 
     #[test]
     fn a_panic_leaves_the_filter_whole() {
-        let mut seen: Bloom = Bloom::for_items(1_000, 0.01).unwrap();
+        let mut seen = Bloom::for_items(1_000, 0.01).unwrap();
         seen.insert("before");
         let panics = (0..1_000_u64).into_par_iter().map(|i| {
             assert!(i != 500, "an item that panics");
@@ -128,7 +130,7 @@ mod tests {
         let items: Vec<u64> = (0..20_100).collect();
         for kind in Kind::ALL {
             let plan = Plan::for_kind(kind, 20_000, 0.01).unwrap();
-            let mut seen = AnyFilter::new(&plan, Hasher::default()).unwrap();
+            let mut seen = AnyFilter::from_plan(&plan, Hasher::default()).unwrap();
             seen.try_insert_all(&items[..10_000]).unwrap();
             let (mut one, mut all) = (Answers::new(), Answers::new());
             seen.contains_each(&items, &mut one);

@@ -24,8 +24,8 @@ use crate::arch::memory::{Pages, allocation_bytes};
 use crate::arch::sync::{AtomicU8, AtomicU64, Ordering, wait_for_zero};
 #[cfg(not(loom))]
 use crate::bits::owned::Bitmap;
-use crate::bits::storage::{Bits, OutOfMemory, heap_bytes};
-use crate::bits::word::get_bit;
+use crate::bits::storage::{Bits, NewBits, OutOfMemory, heap_bytes};
+use crate::bits::word::{Word as _, get_bit};
 #[cfg(not(any(feature = "std", test)))]
 use crate::no_std::*;
 
@@ -92,26 +92,6 @@ impl AtomicBitmap {
     /// [`OutOfMemory`] if the memory cannot be allocated.
     pub fn zeroed(len_bits: u64) -> Result<Self, OutOfMemory> {
         Self::zeroed_on(len_bits, Pages::Huge)
-    }
-
-    /// Allocates `len_bits` zeroed bits on pages of the given kind.
-    #[cfg(not(loom))]
-    pub(crate) fn zeroed_on(len_bits: u64, pages: Pages) -> Result<Self, OutOfMemory> {
-        let len_words = len_bits.div_ceil(64);
-        let words = usize::try_from(len_words)
-            .ok()
-            .and_then(|len_words| AtomicLines::zeroed_on(len_words, pages))
-            .ok_or(OutOfMemory { bytes: len_words.saturating_mul(8) })?;
-        let (stripes, shift) = stripes(len_bits);
-        Ok(Self { words, locks: Locks::new(stripes), stripes, shift })
-    }
-
-    /// Allocates `len_bits` zeroed bits under the model checker.
-    #[cfg(loom)]
-    pub(crate) fn zeroed_on(len_bits: u64, _: Pages) -> Result<Self, OutOfMemory> {
-        let words = (0..len_bits.div_ceil(64)).map(|_| AtomicU64::new(0)).collect();
-        let (stripes, shift) = stripes(len_bits);
-        Ok(Self { words, locks: Locks::new(stripes), stripes, shift })
     }
 
     /// Sets the bits of `mask` in the block that starts at word `first`. Returns true if at least
@@ -279,6 +259,53 @@ impl From<AtomicBitmap> for Bitmap {
         Bitmap::from_lines(bits.words.into_lines())
     }
 }
+
+impl NewBits for AtomicBitmap {
+    #[cfg(not(loom))]
+    fn zeroed_on(len_bits: u64, pages: Pages) -> Result<Self, OutOfMemory> {
+        let len_words = len_bits.div_ceil(64);
+        let words = usize::try_from(len_words)
+            .ok()
+            .and_then(|len_words| AtomicLines::zeroed_on(len_words, pages))
+            .ok_or(OutOfMemory { bytes: len_words.saturating_mul(8) })?;
+        let (stripes, shift) = stripes(len_bits);
+        Ok(Self { words, locks: Locks::new(stripes), stripes, shift })
+    }
+
+    /// Allocates the bits under the model checker.
+    #[cfg(loom)]
+    fn zeroed_on(len_bits: u64, _: Pages) -> Result<Self, OutOfMemory> {
+        let words = (0..len_bits.div_ceil(64)).map(|_| AtomicU64::new(0)).collect();
+        let (stripes, shift) = stripes(len_bits);
+        Ok(Self { words, locks: Locks::new(stripes), stripes, shift })
+    }
+}
+
+impl Clone for AtomicBitmap {
+    /// Copies all bits. Other threads may set bits meanwhile. The copy contains every bit that was
+    /// set before the call of `clone`.
+    ///
+    /// # Panics
+    ///
+    /// If there is no memory for a copy.
+    fn clone(&self) -> Self {
+        let copy = Self::zeroed(self.len_bits()).expect("memory for a copy");
+        for (to, from) in copy.words.iter().zip(self.words()) {
+            // `Relaxed` is sufficient, for the same reason as in `set`.
+            to.store(from.load(Ordering::Relaxed), Ordering::Relaxed);
+        }
+        copy
+    }
+}
+
+impl PartialEq for AtomicBitmap {
+    fn eq(&self, other: &Self) -> bool {
+        self.words().len() == other.words().len()
+            && self.words().iter().zip(other.words()).all(|(one, two)| one.get() == two.get())
+    }
+}
+
+impl Eq for AtomicBitmap {}
 
 impl Bits for AtomicBitmap {
     type Word = AtomicU64;

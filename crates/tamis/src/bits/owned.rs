@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::arch::memory::{Lines, Pages};
-use crate::bits::storage::{Bits, BitsMut, OutOfMemory, heap_bytes};
+use crate::bits::storage::{Bits, BitsMut, NewBits, OutOfMemory, heap_bytes};
 
 /// A vector of bits on whole cache lines. All bits are initially 0.
 ///
@@ -33,16 +33,6 @@ impl Bitmap {
         Self::zeroed_on(len_bits, Pages::Huge)
     }
 
-    /// Allocates `len_bits` zeroed bits on pages of the given kind.
-    pub(crate) fn zeroed_on(len_bits: u64, pages: Pages) -> Result<Self, OutOfMemory> {
-        let len_words = len_bits.div_ceil(64);
-        usize::try_from(len_words)
-            .ok()
-            .and_then(|len_words| Lines::zeroed_on(len_words, pages))
-            .map(|lines| Self { lines })
-            .ok_or(OutOfMemory { bytes: len_words.saturating_mul(8) })
-    }
-
     /// Returns the memory of the bits, in bytes, as [`allocation_bytes`](crate::allocation_bytes)
     /// counts memory. Constant time.
     #[must_use]
@@ -65,6 +55,17 @@ impl Bitmap {
 
     pub(super) fn into_lines(self) -> Lines {
         self.lines
+    }
+}
+
+impl NewBits for Bitmap {
+    fn zeroed_on(len_bits: u64, pages: Pages) -> Result<Self, OutOfMemory> {
+        let len_words = len_bits.div_ceil(64);
+        usize::try_from(len_words)
+            .ok()
+            .and_then(|len_words| Lines::zeroed_on(len_words, pages))
+            .map(|lines| Self { lines })
+            .ok_or(OutOfMemory { bytes: len_words.saturating_mul(8) })
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::arch::memory::Lines;
+use crate::arch::memory::{Lines, Pages};
 use crate::bits::word::Word;
 
 /// Bits that can be read.
@@ -22,6 +22,13 @@ pub trait Bits {
     fn count_ones(&self) -> u64 {
         self.words().iter().map(|word| u64::from(word.get().count_ones())).sum()
     }
+}
+
+/// Bits in memory of their own: [`Bitmap`](crate::Bitmap) and
+/// [`AtomicBitmap`](crate::AtomicBitmap). A filter over these bits can be created empty.
+pub trait NewBits: Bits + Sized {
+    #[doc(hidden)]
+    fn zeroed_on(len_bits: u64, pages: Pages) -> Result<Self, OutOfMemory>;
 }
 
 /// Bits that one owner sets and clears.

@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::batch::answers::Answers;
 use crate::bits::{BitView, Bitmap, Bits, BitsMut};
-use crate::filter::bloom::{Bloom, Counting};
+use crate::filter::bloom::{BloomFilter, Counting};
 use crate::filter::cuckoo::Cuckoo;
 use crate::filter::growing::Growing;
 use crate::filter::variant::Variant;
@@ -26,7 +26,7 @@ macro_rules! define_any_filter {
         /// ```
         /// use tamis::{AnyFilter, Hasher, Kind, Plan};
         ///
-        /// let mut seen = AnyFilter::new(&Plan::for_kind(Kind::Classic, 1_000, 0.01)?, Hasher::default())?;
+        /// let mut seen = AnyFilter::from_plan(&Plan::for_kind(Kind::Classic, 1_000, 0.01)?, Hasher::default())?;
         /// seen.try_insert("tamis")?;
         /// assert!(seen.contains("tamis"));
         /// assert_eq!(seen.plan().kind(), Kind::Classic);
@@ -39,13 +39,24 @@ macro_rules! define_any_filter {
         }
 
         impl AnyFilter<Bitmap> {
+            /// Creates an empty filter that keeps `rate` until the filter holds `items` distinct
+            /// items. [`Plan::new`] chooses the kind.
+            ///
+            /// # Errors
+            ///
+            /// Returns the errors of [`Plan::new`], and [`PlanError::Memory`] if there is not enough
+            /// memory.
+            pub fn for_items(items: impl TryInto<u64>, rate: f64) -> Result<Self, PlanError> {
+                Self::from_plan(&Plan::new(items, rate)?, Hasher::default())
+            }
+
             /// Creates an empty filter of the plan's kind. A window filter remembers the planned
             /// number of items.
             ///
             /// # Errors
             ///
             /// [`PlanError::Memory`] if there is not enough memory.
-            pub fn new(plan: &Plan, hasher: Hasher) -> Result<Self, PlanError> {
+            pub fn from_plan(plan: &Plan, hasher: Hasher) -> Result<Self, PlanError> {
                 Ok(match plan.kind() {
                     $(Kind::$kind => AnyFilter::$kind($create(plan, hasher)?),)*
                 })
@@ -131,7 +142,7 @@ impl<B: Bits<Word = u64>> AnyFilter<B> {
     /// ```
     /// use tamis::{AnyFilter, Hasher, Plan};
     ///
-    /// let filter = AnyFilter::new(&Plan::new(1_000, 0.01)?, Hasher::default())?;
+    /// let filter = AnyFilter::from_plan(&Plan::new(1_000, 0.01)?, Hasher::default())?;
     /// let mut words = 0;
     /// let Ok(()) = filter.each_words_from(100, |part| {
     ///     words += part.len() as u64;
@@ -170,7 +181,7 @@ impl<B: Bits<Word = u64>> AnyFilter<B> {
     /// use tamis::{AnyFilter, Hasher, Kind, Plan};
     ///
     /// let plan = Plan::for_kind(Kind::SplitBlock, 1_000_000, 0.01)?;
-    /// let mut seen = AnyFilter::new(&plan, Hasher::default())?;
+    /// let mut seen = AnyFilter::from_plan(&plan, Hasher::default())?;
     /// (0..500_000_u64).for_each(|item| _ = seen.try_insert(&item));
     /// let part = seen.sample(64 << 10).expect("the filter is larger");
     /// let share = part.plan().bits() as f64 / plan.bits() as f64;

@@ -9,5 +9,5 @@ mod union;
 
 pub use builder::BloomBuilder;
 pub use counting::Counting;
-pub use filter::Bloom;
+pub use filter::{Bloom, BloomFilter, ClassicBloom, ParquetBloom};
 pub use shared_bloom::SharedBloom;

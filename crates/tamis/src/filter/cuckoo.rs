@@ -76,8 +76,8 @@ impl Cuckoo {
     ///
     /// Returns the errors of [`Plan::for_kind`], and [`PlanError::Memory`] if there is not enough
     /// memory.
-    pub fn for_items(items: u64, rate: f64) -> Result<Self, PlanError> {
-        Self::new(&Plan::for_kind(Kind::Cuckoo, items, rate)?, Hasher::default())
+    pub fn for_items(items: impl TryInto<u64>, rate: f64) -> Result<Self, PlanError> {
+        Self::from_plan(&Plan::for_kind(Kind::Cuckoo, items, rate)?, Hasher::default())
     }
 
     /// Creates an empty filter from a plan, for example from [`Plan::cuckoo`].
@@ -86,7 +86,7 @@ impl Cuckoo {
     ///
     /// [`PlanError::OtherKind`] if the plan is not for a cuckoo filter; [`PlanError::Memory`] if
     /// there is not enough memory.
-    pub fn new(plan: &Plan, hasher: Hasher) -> Result<Self, PlanError> {
+    pub fn from_plan(plan: &Plan, hasher: Hasher) -> Result<Self, PlanError> {
         let table = table_of(plan)?;
         let bits = Bitmap::zeroed(plan.bits())?;
         Ok(Self { plan: *plan, table, hasher, bits, items: Some(0), search: Search::default() })
@@ -98,7 +98,10 @@ impl Cuckoo {
     /// Creates an empty filter with the geometry of `table`, for tests.
     fn empty(table: Table, hasher: Hasher) -> Result<Self, PlanError> {
         let (bits, geometry) = sizing::size_of_table(&table);
-        Self::new(&Plan::from_parts(Kind::Cuckoo, table.slots(), 0.5, bits, geometry)?, hasher)
+        Self::from_plan(
+            &Plan::from_parts(Kind::Cuckoo, table.slots(), 0.5, bits, geometry)?,
+            hasher,
+        )
     }
 }
 

@@ -40,10 +40,13 @@ impl DebugState {
         f: &mut fmt::Formatter<'_>,
     ) -> fmt::Result {
         let Self { items, fill, rate } = self;
-        f.debug_struct(name)
-            .field("kind", &format_args!("{}", plan.kind()))
-            .field("capacity", &plan.items())
-            .field("planned_rate", &plan.rate())
+        let mut out = f.debug_struct(name);
+        out.field("kind", &format_args!("{}", plan.kind()));
+        // A growing filter holds any number of items.
+        if !plan.kind().grows() {
+            out.field("capacity", &plan.items());
+        }
+        out.field("planned_rate", &plan.rate())
             .field("estimated_items", &format_args!("{items:.0}"))
             .field("estimated_rate", &format_args!("{rate:.2e}"))
             .field("fill", &format_args!("{fill:.3}"))

@@ -31,9 +31,9 @@ use prefixes::{FlatPages, GrowError, Growth, OwnedPages, Table, WordsError};
 /// # Examples
 ///
 /// ```
-/// use tamis::{Growing, Hasher};
+/// use tamis::Growing;
 ///
-/// let mut seen = Growing::for_rate(0.01, Hasher::default())?;
+/// let mut seen = Growing::new(0.01)?;
 /// for item in 0..100_000_u64 {
 ///     seen.try_insert(&item)?;
 /// }
@@ -69,15 +69,27 @@ macro_rules! with_table {
 }
 
 impl Growing {
-    /// Creates an empty filter that keeps `rate`, a probability, for any number of items.
+    /// Creates an empty filter that keeps `rate`, a probability, for any number of items. To set the
+    /// hash function, use [`from_plan`](Self::from_plan).
     ///
     /// # Errors
     ///
     /// [`PlanError::Rate`] unless `0.0 < rate && rate < 1.0`; [`PlanError::RateTooLow`] if 64-bit
     /// hashes cannot keep the rate even in a small filter; [`PlanError::Memory`] if there is not
     /// enough memory.
-    pub fn for_rate(rate: f64, hasher: Hasher) -> Result<Self, PlanError> {
-        Self::new(&Plan::for_kind(Kind::Growing, 1, rate)?, hasher)
+    pub fn new(rate: f64) -> Result<Self, PlanError> {
+        Self::for_items(1, rate)
+    }
+
+    /// Creates an empty filter that keeps `rate`, a probability, for any number of items. `items` is
+    /// the expected number, which [`capacity`](Self::capacity) returns. The number has no other
+    /// effect.
+    ///
+    /// # Errors
+    ///
+    /// Returns the errors of [`new`](Self::new), and [`PlanError::Items`] if `items` is negative.
+    pub fn for_items(items: impl TryInto<u64>, rate: f64) -> Result<Self, PlanError> {
+        Self::from_plan(&Plan::for_kind(Kind::Growing, items, rate)?, Hasher::default())
     }
 
     /// Creates an empty filter from a plan. The rate of the plan determines how the filter grows.
@@ -87,7 +99,7 @@ impl Growing {
     ///
     /// [`PlanError::OtherKind`] if the plan is not for a growing filter; [`PlanError::Memory`] if
     /// there is not enough memory.
-    pub fn new(plan: &Plan, hasher: Hasher) -> Result<Self, PlanError> {
+    pub fn from_plan(plan: &Plan, hasher: Hasher) -> Result<Self, PlanError> {
         let table = Table::new(growth_of(plan)?)?;
         Ok(Self { plan: *plan, hasher, storage: Storage::Pages(table) })
     }
@@ -229,7 +241,7 @@ impl<B: Bits<Word = u64>, C: Bits<Word = u64>> PartialEq<Growing<C>> for Growing
 }
 
 impl<B: Bits<Word = u64>> fmt::Debug for Growing<B> {
-    /// Formats kind, capacity, rates, items and fill. Takes constant time.
+    /// Formats kind, rates, items and fill. Takes constant time.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         DebugState::of(self).fmt("Growing", &self.plan, self.hasher, f)
     }

@@ -8,7 +8,7 @@
 use crate::batch::answers::Answers;
 use crate::bits::{AtomicBitmap, BitView, Bits, BitsMut};
 use crate::filter::any::AnyFilter;
-use crate::filter::bloom::{Bloom, Counting};
+use crate::filter::bloom::{BloomFilter, Counting};
 use crate::filter::cuckoo::Cuckoo;
 use crate::filter::growing::Growing;
 use crate::filter::window::Window;
@@ -31,7 +31,7 @@ macro_rules! impl_each {
 
 // Methods of every filter.
 impl_each! {
-    [S: Strategy, B: Bits] Bloom<S, B>,
+    [S: Strategy, B: Bits] BloomFilter<S, B>,
     [B: Bits<Word = u64>] Counting<B>,
     [B: Bits<Word = u64>] Cuckoo<B>,
     [B: Bits<Word = u64>] Growing<B>,
@@ -141,7 +141,7 @@ impl_each! {
 
 // Methods of filters that accept every item.
 impl_each! {
-    [S: Strategy, B: BitsMut] Bloom<S, B>,
+    [S: Strategy, B: BitsMut] BloomFilter<S, B>,
     [B: BitsMut] Counting<B>,
     [B: BitsMut] Window<B>;
     {
@@ -234,8 +234,8 @@ impl_each! {
 
 // Methods that change the whole filter.
 impl_each! {
-    [S: Strategy, B: BitsMut] Bloom<S, B>,
-    [S: Strategy] Bloom<S, AtomicBitmap>,
+    [S: Strategy, B: BitsMut] BloomFilter<S, B>,
+    [S: Strategy] BloomFilter<S, AtomicBitmap>,
     [B: BitsMut] Counting<B>,
     [B: BitsMut] Cuckoo<B>,
     [B: BitsMut] Growing<B>,
@@ -331,7 +331,7 @@ impl_each! {
 
 // Methods of filters over borrowed words.
 impl_each! {
-    ['a, S: Strategy] Bloom<S, BitView<'a>>,
+    ['a, S: Strategy] BloomFilter<S, BitView<'a>>,
     ['a] Counting<BitView<'a>>,
     ['a] Cuckoo<BitView<'a>>,
     ['a] Growing<BitView<'a>>,
@@ -354,7 +354,7 @@ impl_each! {
 }
 
 /// Methods of a filter that several threads share. Insert methods take `&self`.
-impl<S: Strategy> Bloom<S, AtomicBitmap> {
+impl<S: Strategy> BloomFilter<S, AtomicBitmap> {
     /// Inserts `item` from any thread. Returns true if the item is new to the filter.
     ///
     /// If several threads insert the same new item at the same time, exactly one of the calls

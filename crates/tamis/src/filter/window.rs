@@ -35,6 +35,7 @@ mod insert;
 pub(crate) mod sizing;
 
 use std::fmt;
+use std::time::Duration;
 
 use crate::arch::places::{self, Places};
 use crate::arch::{self, prefetch_lines};
@@ -78,7 +79,7 @@ use sizing::blocks_of;
 ///
 /// // With four slices, an item is remembered for at least 60 and at most 75 minutes.
 /// let plan = Plan::window(1_000, 0.01, 4)?;
-/// let mut seen = Window::new(&plan, Hasher::default(), Span::Millis(3_600_000))?;
+/// let mut seen = Window::from_plan(&plan, Hasher::default(), Span::Millis(3_600_000))?;
 /// seen.advance(1_700_000_000_000);
 /// assert!(seen.insert("tamis"));
 /// seen.advance(1_700_000_000_000 + 3_600_000);
@@ -115,22 +116,26 @@ impl Window {
     ///
     /// Returns the errors of [`Plan::for_kind`], and [`PlanError::Memory`] if there is not enough
     /// memory.
-    pub fn for_items(items: u64, rate: f64) -> Result<Self, PlanError> {
+    pub fn for_items(items: impl TryInto<u64>, rate: f64) -> Result<Self, PlanError> {
         let plan = Plan::for_kind(Kind::Window, items, rate)?;
-        Self::new(&plan, Hasher::default(), Span::Items(items))
+        Self::for_plan(&plan, Hasher::default())
     }
 
-    /// Creates an empty filter that remembers items for at least `span_millis` and at most twice
-    /// `span_millis`. The filter keeps `rate` if at most `items` items arrive in any span, even if
-    /// all items arrive at once.
+    /// Creates an empty filter that remembers items for at least `span` and at most twice `span`.
+    /// The filter keeps `rate` if at most `items` items arrive in any span, even if all items arrive
+    /// at once. The span is rounded up to whole milliseconds.
     ///
     /// # Errors
     ///
     /// Returns the errors of [`Plan::for_kind`], and [`PlanError::Memory`] if there is not enough
     /// memory.
-    pub fn for_time(items: u64, rate: f64, span_millis: u64) -> Result<Self, PlanError> {
+    pub fn for_time(
+        span: Duration,
+        items: impl TryInto<u64>,
+        rate: f64,
+    ) -> Result<Self, PlanError> {
         let plan = Plan::window(items, rate, 1)?;
-        Self::new(&plan, Hasher::default(), Span::Millis(span_millis))
+        Self::from_plan(&plan, Hasher::default(), span.into())
     }
 
     /// Creates an empty filter from a plan for the items of a span. A span of zero is replaced by
@@ -140,7 +145,7 @@ impl Window {
     ///
     /// [`PlanError::OtherKind`] if the plan is not for a window filter; [`PlanError::Memory`] if
     /// there is not enough memory.
-    pub fn new(plan: &Plan, hasher: Hasher, span: Span) -> Result<Self, PlanError> {
+    pub fn from_plan(plan: &Plan, hasher: Hasher, span: Span) -> Result<Self, PlanError> {
         let slices = slices_of(plan)?;
         let bits = Bitmap::zeroed(plan.bits())?;
         let clock = Clock::new(slices, span);
@@ -149,7 +154,7 @@ impl Window {
 
     /// Creates an empty filter that remembers the planned number of items.
     pub(crate) fn for_plan(plan: &Plan, hasher: Hasher) -> Result<Self, PlanError> {
-        Self::new(plan, hasher, Span::Items(plan.items()))
+        Self::from_plan(plan, hasher, Span::Items(plan.items()))
     }
 
     /// Makes repeated inserts refresh an item. With refreshing, the filter forgets an item a span

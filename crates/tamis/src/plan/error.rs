@@ -10,6 +10,8 @@ use crate::plan::kind::Kind;
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum PlanError {
+    /// The number of items is negative, or exceeds `u64::MAX`.
+    Items,
     /// The rate is not a probability between 0 and 1.
     Rate {
         /// The requested rate.
@@ -70,6 +72,9 @@ pub enum PlanError {
 impl fmt::Display for PlanError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            PlanError::Items => f.write_str(
+                "the number of items must not be negative, and must be at most 18446744073709551615",
+            ),
             PlanError::Rate { rate } => {
                 write!(
                     f,

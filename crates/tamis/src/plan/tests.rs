@@ -201,7 +201,7 @@ fn too_little_memory_is_refused() {
 #[test]
 fn absurd_sizes_are_refused() {
     assert!(matches!(Plan::new(u64::MAX, 0.5), Err(PlanError::TooLarge { .. })));
-    assert!(Plan::for_kind(Kind::Parquet, 1 << 40, 0.01).is_err());
+    assert!(Plan::for_kind(Kind::Parquet, 1_u64 << 40, 0.01).is_err());
 }
 
 #[test]

@@ -52,7 +52,7 @@ fn a_window_at_any_slice_stays_readable() {
     let mut accepted = 0;
     for slices in [1, 3, 4] {
         let plan = Plan::window(40, 0.01, slices).unwrap();
-        let words = words_of(&AnyFilter::new(&plan, Hasher::default()).unwrap());
+        let words = words_of(&AnyFilter::from_plan(&plan, Hasher::default()).unwrap());
         for memory in EDGES {
             for (span, passed) in [(1, 0), (1, 1), (7, 0), (40, 5), (!0, 0), (9, i64::MAX as u64)] {
                 for (flags, stored) in [(0, 0), (0, 1), (0, 10), (1, 0), (2, 0), (3, 0)] {

@@ -1,6 +1,6 @@
 //! `Debug` shows the kind and the fill of a filter of any size, on one line.
 
-use tamis::{AnyFilter, Bits, Bloom, Hasher, Kind, Plan};
+use tamis::{AnyFilter, Bits, Hasher, Kind, Plan, SharedBloom};
 
 fn shown_number(text: &str, field: &str) -> f64 {
     let start = text.find(&format!("{field}: ")).unwrap_or_else(|| panic!("no {field}: {text}"));
@@ -12,7 +12,7 @@ fn shown_number(text: &str, field: &str) -> f64 {
 fn every_kind_shows_its_numbers() {
     for kind in Kind::ALL {
         let plan = Plan::for_kind(kind, 400_000, 0.01).unwrap();
-        let mut seen = AnyFilter::new(&plan, Hasher::keyed([0x5eec, 0x5eed])).unwrap();
+        let mut seen = AnyFilter::from_plan(&plan, Hasher::keyed([0x5eec, 0x5eed])).unwrap();
         let items: Vec<u64> = (0..200_000).collect();
         seen.try_insert_all(&items).unwrap();
         let mut shown = vec![format!("{seen:?}")];
@@ -31,7 +31,7 @@ fn every_kind_shows_its_numbers() {
 
 #[test]
 fn a_small_shared_filter_shows_all_of_its_bits() {
-    let seen = Bloom::builder(100, 0.01).build_shared().unwrap();
+    let seen = SharedBloom::for_items(100, 0.01).unwrap();
     let empty = "Bloom { kind: split-block, capacity: 100, planned_rate: 0.01, estimated_items: 0, \
                  estimated_rate: 0.00e0, fill: 0.000, hasher: ";
     assert!(format!("{seen:?}").starts_with(empty), "{seen:?}");

@@ -23,7 +23,7 @@ fn a_thousand_million_members_are_found() {
 /// after each step.
 fn long_run(kind: Kind, checks: u64) {
     let plan = Plan::for_kind(kind, MEMBERS + BLOCK, 0.01).unwrap();
-    let mut filter = AnyFilter::new(&plan, Hasher::default()).unwrap();
+    let mut filter = AnyFilter::from_plan(&plan, Hasher::default()).unwrap();
     // The members: one block for each call that inserted items.
     let mut members: VecDeque<Vec<u64>> = VecDeque::new();
     let (mut end, mut checked) = (0_u64, 0_u64);
@@ -62,7 +62,7 @@ fn leave(filter: &mut AnyFilter, plan: &Plan, members: &mut VecDeque<Vec<u64>>) 
             return;
         }
         members.clear();
-        *filter = AnyFilter::new(plan, Hasher::default()).unwrap();
+        *filter = AnyFilter::from_plan(plan, Hasher::default()).unwrap();
         return;
     }
     let gone = members.pop_front().expect("there are blocks");
@@ -74,7 +74,7 @@ fn leave(filter: &mut AnyFilter, plan: &Plan, members: &mut VecDeque<Vec<u64>>) 
         }
     } else if !kind.forgets() && filter.estimate_items() > 3.0 * MEMBERS as f64 {
         // The filter is full, so an empty filter replaces the full filter.
-        *filter = AnyFilter::new(plan, Hasher::default()).unwrap();
+        *filter = AnyFilter::from_plan(plan, Hasher::default()).unwrap();
         for block in &*members {
             filter.try_insert_each(block, &mut Answers::new()).unwrap();
         }

@@ -2,8 +2,8 @@
 //! same results for every filter.
 
 use tamis::{
-    Answers, AnyFilter, Bloom, Classic, Counting, Cuckoo, Growing, Hasher, Kind, Parquet, Plan,
-    Removed, Span, SplitBlock, Window,
+    Answers, AnyFilter, Bloom, BloomFilter, ClassicBloom, Counting, Cuckoo, Growing, Hasher, Kind,
+    ParquetBloom, Plan, Removed, Span, SplitBlock, Window,
 };
 
 /// Tests the methods of a filter that accepts every item.
@@ -45,8 +45,8 @@ macro_rules! assert_methods {
 #[test]
 fn filters_that_take_every_item_share_their_methods() {
     assert_methods!(Bloom::for_items(10_000, 0.01).unwrap());
-    assert_methods!(Bloom::builder(10_000, 0.01).strategy::<Parquet>().build().unwrap());
-    assert_methods!(Bloom::builder(10_000, 0.01).strategy::<Classic>().build().unwrap());
+    assert_methods!(ParquetBloom::for_items(10_000, 0.01).unwrap());
+    assert_methods!(ClassicBloom::for_items(10_000, 0.01).unwrap());
     assert_methods!(Window::for_items(10_000, 0.01).unwrap());
     let mut seen = assert_methods!(Counting::for_items(10_000, 0.01).unwrap());
     assert_eq!((seen.count("other"), seen.max_count()), (1, 15));
@@ -58,7 +58,7 @@ fn filters_that_take_every_item_share_their_methods() {
 #[test]
 fn a_window_that_is_cleared_keeps_its_time() {
     let plan = Plan::window(1_000, 0.01, 3).unwrap();
-    let mut seen = Window::new(&plan, Hasher::default(), Span::Millis(3_000)).unwrap();
+    let mut seen = Window::from_plan(&plan, Hasher::default(), Span::Millis(3_000)).unwrap();
     seen.advance(10_000);
     seen.insert("before");
     seen.clear();
@@ -96,10 +96,10 @@ macro_rules! assert_try_methods {
 fn filters_that_may_refuse_items_share_their_methods() {
     let mut seen = assert_try_methods!(Cuckoo::for_items(10_000, 0.01).unwrap());
     assert_eq!((seen.count("other"), seen.remove("other")), (1, Removed::Yes));
-    assert_try_methods!(Growing::for_rate(0.01, Hasher::default()).unwrap());
+    assert_try_methods!(Growing::new(0.01).unwrap());
     for kind in Kind::ALL {
         let plan = Plan::for_kind(kind, 10_000, 0.01).unwrap();
-        let mut seen = assert_try_methods!(AnyFilter::new(&plan, Hasher::default()).unwrap());
+        let mut seen = assert_try_methods!(AnyFilter::from_plan(&plan, Hasher::default()).unwrap());
         assert_eq!(seen.count("other").is_some(), kind.can_remove(), "{kind}");
         let removed = kind.can_remove().then_some(Removed::Yes);
         assert_eq!(seen.remove("other"), removed, "{kind}");
@@ -137,7 +137,7 @@ fn a_batch_of_any_length_answers_as_single_items_do() {
 #[test]
 fn a_shared_filter_is_cleared_and_merged_by_its_owner() {
     let plan = Plan::for_kind(Kind::SplitBlock, 10_000, 0.01).unwrap();
-    let mut seen = Bloom::<SplitBlock, _>::shared(&plan, Hasher::default()).unwrap();
+    let mut seen = BloomFilter::<SplitBlock, _>::from_plan(&plan, Hasher::default()).unwrap();
     let items: Vec<u64> = (0..3_000).collect();
     assert!(seen.is_empty());
     assert!((2_950..=3_000).contains(&seen.insert_all(&items)));

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::support::{filled, words_of};
 use proptest::prelude::*;
 use tamis::{
-    Answers, AnyFilter, AtomicBitmap, BitView, Bits, Bloom, Classic, Filter, Hasher, Kind,
-    MergeError, Parquet, Plan, SplitBlock, Strategy as Rule,
+    Answers, AnyFilter, AtomicBitmap, BitView, Bits, Bloom, BloomFilter, Classic, Filter, Hasher,
+    Kind, MergeError, Parquet, Plan, SplitBlock, Strategy as Rule,
 };
 
 /// The kinds that never lose an item, because their bits or counters only increase.
@@ -63,7 +63,7 @@ proptest! {
         hasher in any_hasher(),
         steps in prop::collection::vec(any_step(), 1..12),
     ) {
-        let mut filter = AnyFilter::new(&plan, hasher).unwrap();
+        let mut filter = AnyFilter::from_plan(&plan, hasher).unwrap();
         let mut oracle = HashSet::new();
         let mut answers = Answers::new();
         for step in steps {
@@ -135,7 +135,7 @@ impl<F: Filter> AsksEach for F {
 #[test]
 fn merge_refuses_other_layouts() {
     let plan = Plan::for_kind(Kind::SplitBlock, 100, 0.01).unwrap();
-    let filter = |plan: &Plan, hasher| AnyFilter::new(plan, hasher).unwrap();
+    let filter = |plan: &Plan, hasher| AnyFilter::from_plan(plan, hasher).unwrap();
     let mut seen = filter(&plan, Hasher::default());
     for other in [
         filter(&Plan::for_kind(Kind::Parquet, 100, 0.01).unwrap(), Hasher::default()),
@@ -152,7 +152,7 @@ fn merge_refuses_other_layouts() {
 /// looks up the items that the thread has inserted.
 fn share_a_filter<S: Rule>() {
     let plan = Plan::for_kind(S::KIND, 40_000, 0.01).unwrap();
-    let shared = Bloom::<S, AtomicBitmap>::shared(&plan, Hasher::default()).unwrap();
+    let shared = BloomFilter::<S, AtomicBitmap>::from_plan(&plan, Hasher::default()).unwrap();
     std::thread::scope(|threads| {
         for thread in 0..4_u64 {
             let shared = &shared;
@@ -170,7 +170,7 @@ fn share_a_filter<S: Rule>() {
             });
         }
     });
-    let mut alone = Bloom::<S>::new(&plan, Hasher::default()).unwrap();
+    let mut alone = BloomFilter::<S>::from_plan(&plan, Hasher::default()).unwrap();
     alone.extend(0..35_000_u64);
     let shared_words: Vec<u64> =
         shared.bits().words().iter().map(|word| word.load(Ordering::Relaxed)).collect();
@@ -195,7 +195,7 @@ proptest! {
         shares in prop::collection::vec((0_u64..20_000, 0_u64..20_000, 1_usize..8_000), 2..5),
     ) {
         let plan = Plan::for_kind(Kind::SplitBlock, capacity, 0.001).unwrap();
-        let shared = Bloom::<SplitBlock, AtomicBitmap>::shared(&plan, Hasher::default()).unwrap();
+        let shared = BloomFilter::<SplitBlock, AtomicBitmap>::from_plan(&plan, Hasher::default()).unwrap();
         let start = std::sync::Barrier::new(shares.len());
         let news: usize = std::thread::scope(|threads| {
             let insert = |&(first, len, batch): &(u64, u64, usize)| {
@@ -221,7 +221,7 @@ proptest! {
             let threads: Vec<_> = shares.iter().map(insert).collect();
             threads.into_iter().map(|thread| thread.join().unwrap()).sum()
         });
-        let mut alone = Bloom::<SplitBlock>::new(&plan, Hasher::default()).unwrap();
+        let mut alone = Bloom::from_plan(&plan, Hasher::default()).unwrap();
         let mut distinct = HashSet::new();
         for &(first, len, _) in &shares {
             alone.extend(first..first + len);
@@ -244,7 +244,7 @@ fn race_for_each_item<S: Rule>(batch: usize) {
     const ITEMS: u64 = 20_000;
     // The filter is nearly empty, so that no item is a false positive.
     let plan = Plan::for_kind(S::KIND, ITEMS * 20, 1e-4).unwrap();
-    let shared = Bloom::<S, AtomicBitmap>::shared(&plan, Hasher::default()).unwrap();
+    let shared = BloomFilter::<S, AtomicBitmap>::from_plan(&plan, Hasher::default()).unwrap();
     let items: Vec<u64> = (0..ITEMS).collect();
     let start = std::sync::Barrier::new(4);
     let insert = || {
@@ -273,7 +273,8 @@ fn a_filter_built_by_threads_contains_every_item() {
     let items: Vec<String> = (0..200_000).map(|i| format!("https://example.org/{i}")).collect();
     let plan = Plan::for_kind(Kind::SplitBlock, 1_000_000, 0.01).unwrap();
     let seen = Bloom::build(&plan, Hasher::default(), &items, NonZero::new(3).unwrap()).unwrap();
-    let view = Bloom::<SplitBlock, BitView>::view(&plan, Hasher::default(), seen.bits().words());
+    let view =
+        BloomFilter::<SplitBlock, BitView>::view(&plan, Hasher::default(), seen.bits().words());
     let mut answers = Answers::new();
     view.unwrap().contains_each(&items, &mut answers);
     assert_eq!(answers.count_ones(), items.len());

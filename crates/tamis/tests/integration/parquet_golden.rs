@@ -2,19 +2,19 @@
 
 use crate::golden_json::{hex, json, list, text};
 use serde_json::Value;
-use tamis::{Bits as _, Bloom, Geometry, Hasher, Kind, Parquet, Plan};
+use tamis::{Bits as _, Geometry, Hasher, Kind, ParquetBloom, Plan};
 
 fn golden() -> Value {
     json("parquet/filters.json")
 }
 
-fn empty(bitset_bytes: u64) -> Bloom<Parquet> {
+fn empty(bitset_bytes: u64) -> ParquetBloom {
     let plan =
         Plan::from_parts(Kind::Parquet, 1, 0.01, bitset_bytes * 8, Geometry::Probes(8)).unwrap();
-    Bloom::new(&plan, Hasher::xxh64(0)).unwrap()
+    ParquetBloom::from_plan(&plan, Hasher::xxh64(0)).unwrap()
 }
 
-fn filter<I: AsRef<[u8]>>(bitset_bytes: u64, items: impl IntoIterator<Item = I>) -> Bloom<Parquet> {
+fn filter<I: AsRef<[u8]>>(bitset_bytes: u64, items: impl IntoIterator<Item = I>) -> ParquetBloom {
     let mut filter = empty(bitset_bytes);
     for item in items {
         filter.insert(item.as_ref());
@@ -22,11 +22,11 @@ fn filter<I: AsRef<[u8]>>(bitset_bytes: u64, items: impl IntoIterator<Item = I>)
     filter
 }
 
-fn bitset(filter: &Bloom<Parquet>) -> Vec<u8> {
+fn bitset(filter: &ParquetBloom) -> Vec<u8> {
     filter.bits().words().iter().flat_map(|word| word.to_le_bytes()).collect()
 }
 
-fn from_bitset(bitset: &[u8]) -> Bloom<Parquet> {
+fn from_bitset(bitset: &[u8]) -> ParquetBloom {
     let mut filter = empty(bitset.len() as u64);
     for (word, bytes) in filter.words_mut().iter_mut().zip(bitset.chunks_exact(8)) {
         *word = u64::from_le_bytes(bytes.try_into().unwrap());
@@ -36,7 +36,7 @@ fn from_bitset(bitset: &[u8]) -> Bloom<Parquet> {
 
 /// Checks that the filter answers as another program does. `answers` contains `1` for yes and `0`
 /// for no.
-fn assert_answers(filter: &Bloom<Parquet>, items: &[Vec<u8>], answers: &Value) {
+fn assert_answers(filter: &ParquetBloom, items: &[Vec<u8>], answers: &Value) {
     let found: String =
         items.iter().map(|item| if filter.contains(item) { '1' } else { '0' }).collect();
     assert_eq!(found, text(answers));

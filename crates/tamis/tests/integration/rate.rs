@@ -77,7 +77,7 @@ fn filters_of_one_size_keep_their_rate_at_every_size() {
 fn growing_keeps_its_rate_at_every_size() {
     for rate in [0.1, 0.01, 0.001] {
         let plan = Plan::for_kind(Kind::Growing, 1, rate).unwrap();
-        let mut filter = AnyFilter::new(&plan, Hasher::default()).unwrap();
+        let mut filter = AnyFilter::from_plan(&plan, Hasher::default()).unwrap();
         let mut answers = Answers::new();
         let absent = absent(500_000);
         let mut len = 0_u64;

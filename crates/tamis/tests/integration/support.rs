@@ -6,7 +6,7 @@ use tamis::{Answers, AnyFilter, Hasher, Item, Plan};
 
 /// Creates a filter that holds `items`.
 pub fn filled<I: Item>(plan: &Plan, hasher: Hasher, items: &[I]) -> AnyFilter {
-    let mut filter = AnyFilter::new(plan, hasher).unwrap();
+    let mut filter = AnyFilter::from_plan(plan, hasher).unwrap();
     filter.try_insert_each(items, &mut Answers::new()).unwrap();
     filter
 }

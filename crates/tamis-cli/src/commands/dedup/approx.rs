@@ -44,7 +44,7 @@ struct FilterLayer {
 
 impl FilterLayer {
     fn new(plan: &Plan) -> Result<Self, PlanError> {
-        Ok(Self { bloom: Bloom::new(plan, Hasher::default())?, items: 0, offered: 0.0 })
+        Ok(Self { bloom: Bloom::from_plan(plan, Hasher::default())?, items: 0, offered: 0.0 })
     }
 
     fn rate(&self) -> f64 {

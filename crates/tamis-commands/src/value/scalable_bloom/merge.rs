@@ -75,7 +75,7 @@ impl ScalableBloom {
             // A failed merge changes nothing.
             (Some(own), [other]) => own.filter.merge(&other.filter),
             (own, overflows) => {
-                let made = Growing::new(overflows[0].filter.plan(), hasher);
+                let made = Growing::from_plan(overflows[0].filter.plan(), hasher);
                 let made = AnyFilter::Growing(made.map_err(no_memory)?);
                 let mut merged = Box::new(TamisFile::new(made));
                 for file in own.as_deref().into_iter().chain(overflows.iter().copied()) {

@@ -4,26 +4,26 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use tamis::{
-    Answers, AtomicBitmap, Bits as _, Bloom, Classic, Filter, Hasher, Insert, Kind, Layout, Plan,
-    PlanError, SplitBlock, allocation_bytes,
+    Answers, AtomicBitmap, Bits as _, BloomFilter, Classic, Filter, Hasher, Insert, Kind, Layout,
+    Plan, PlanError, SharedBloom, allocation_bytes,
 };
 
 /// The reserved part: a Bloom filter that threads share, and the number of items in the filter.
 #[derive(Debug)]
 pub(super) struct Reserved {
-    bloom: SharedBloom,
+    bloom: ReservedBloom,
     /// The number of items that were new at the time of the insert.
     pub items: AtomicU64,
 }
 
 /// The kinds of filters that [`Plan::new`] can choose.
 #[derive(Debug)]
-enum SharedBloom {
+enum ReservedBloom {
     /// A small filter without items. The first insert allocates its bits.
     Empty(Plan, Hasher),
-    SplitBlock(Bloom<SplitBlock, AtomicBitmap>),
+    SplitBlock(SharedBloom),
     /// A classic filter is boxed, because this large variant is used only for rare rates.
-    Classic(Box<Bloom<Classic, AtomicBitmap>>),
+    Classic(Box<BloomFilter<Classic, AtomicBitmap>>),
 }
 
 /// The maximum size, in bytes, of a filter that allocates its bits at the first insert.
@@ -33,9 +33,9 @@ const SMALL_BYTES: u64 = 4096;
 macro_rules! shared {
     ($shared:expr, $bloom:ident => $answer:expr, $empty:expr) => {
         match $shared {
-            SharedBloom::Empty(..) => $empty,
-            SharedBloom::SplitBlock($bloom) => $answer,
-            SharedBloom::Classic($bloom) => {
+            ReservedBloom::Empty(..) => $empty,
+            ReservedBloom::SplitBlock($bloom) => $answer,
+            ReservedBloom::Classic($bloom) => {
                 let $bloom = &**$bloom;
                 $answer
             }
@@ -46,7 +46,7 @@ macro_rules! shared {
 impl Reserved {
     pub fn new(plan: &Plan, hasher: Hasher) -> Result<Self, PlanError> {
         let mut reserved =
-            Self { bloom: SharedBloom::Empty(*plan, hasher), items: AtomicU64::new(0) };
+            Self { bloom: ReservedBloom::Empty(*plan, hasher), items: AtomicU64::new(0) };
         if plan.bytes() > SMALL_BYTES {
             reserved.make_bits()?;
         }
@@ -54,15 +54,17 @@ impl Reserved {
     }
 
     pub fn has_bits(&self) -> bool {
-        !matches!(self.bloom, SharedBloom::Empty(..))
+        !matches!(self.bloom, ReservedBloom::Empty(..))
     }
 
     /// Allocates the bits of an empty filter.
     pub fn make_bits(&mut self) -> Result<(), PlanError> {
-        if let SharedBloom::Empty(plan, hasher) = self.bloom {
+        if let ReservedBloom::Empty(plan, hasher) = self.bloom {
             self.bloom = match plan.kind() {
-                Kind::SplitBlock => SharedBloom::SplitBlock(Bloom::shared(&plan, hasher)?),
-                _ => SharedBloom::Classic(Box::new(Bloom::shared(&plan, hasher)?)),
+                Kind::SplitBlock => {
+                    ReservedBloom::SplitBlock(BloomFilter::from_plan(&plan, hasher)?)
+                }
+                _ => ReservedBloom::Classic(Box::new(BloomFilter::from_plan(&plan, hasher)?)),
             };
         }
         Ok(())
@@ -71,29 +73,29 @@ impl Reserved {
     pub fn heap_bytes(&self) -> u64 {
         let bits = shared!(&self.bloom, bloom => bloom.bits().heap_bytes(), 0);
         match &self.bloom {
-            SharedBloom::Classic(bloom) => bits + allocation_bytes(size_of_val(&**bloom)),
+            ReservedBloom::Classic(bloom) => bits + allocation_bytes(size_of_val(&**bloom)),
             _ => bits,
         }
     }
 
     pub fn plan(&self) -> Plan {
         match &self.bloom {
-            SharedBloom::Empty(plan, _) => *plan,
-            SharedBloom::SplitBlock(bloom) => *bloom.plan(),
-            SharedBloom::Classic(bloom) => *bloom.plan(),
+            ReservedBloom::Empty(plan, _) => *plan,
+            ReservedBloom::SplitBlock(bloom) => *bloom.plan(),
+            ReservedBloom::Classic(bloom) => *bloom.plan(),
         }
     }
 
     pub fn layout(&self) -> Layout {
         match &self.bloom {
-            SharedBloom::Empty(plan, hasher) => Layout {
+            ReservedBloom::Empty(plan, hasher) => Layout {
                 kind: plan.kind(),
                 bits: plan.bits(),
                 geometry: plan.geometry(),
                 hasher: *hasher,
             },
-            SharedBloom::SplitBlock(bloom) => bloom.layout(),
-            SharedBloom::Classic(bloom) => bloom.layout(),
+            ReservedBloom::SplitBlock(bloom) => bloom.layout(),
+            ReservedBloom::Classic(bloom) => bloom.layout(),
         }
     }
 

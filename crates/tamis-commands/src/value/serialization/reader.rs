@@ -108,7 +108,7 @@ impl Reader<'_> {
         let plan = self.plan()?;
         let hasher = self.hasher()?;
         if plan.kind() != Kind::Window {
-            return AnyFilter::new(&plan, hasher).map_err(|_| ImageError::Memory);
+            return AnyFilter::from_plan(&plan, hasher).map_err(|_| ImageError::Memory);
         }
         let (kind, span, began_millis) = (self.u64()?, self.u64()?, self.u64()?);
         let span = if kind & 1 == 0 { Span::Items(span) } else { Span::Millis(span) };

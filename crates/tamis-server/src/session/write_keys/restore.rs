@@ -217,7 +217,7 @@ mod tests {
     #[test]
     fn a_window_whose_clock_is_ahead_is_not_restored() {
         let plan = Plan::window(100, 0.01, 4).unwrap();
-        let mut window = Window::new(&plan, Hasher::default(), Span::Millis(4000)).unwrap();
+        let mut window = Window::from_plan(&plan, Hasher::default(), Span::Millis(4000)).unwrap();
         window.advance(1_000_000);
         window.insert(&1_u64);
         let window = Value::Filter(Box::new(TamisFile::new(AnyFilter::Window(window))));

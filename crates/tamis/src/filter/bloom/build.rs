@@ -15,7 +15,6 @@ use std::num::NonZero;
 use crate::arch;
 use crate::batch::bins::{self, Bins, THREAD_ITEMS};
 use crate::batch::chunks::CHUNK;
-use crate::bits::Bitmap;
 use crate::filter::Insert as _;
 use crate::filter::bloom::filter::Bloom;
 use crate::hash::Hasher;
@@ -23,10 +22,9 @@ use crate::item::Item;
 #[cfg(not(any(feature = "std", test)))]
 use crate::no_std::*;
 use crate::plan::{Plan, PlanError};
-use crate::strategy::SplitBlock;
 use crate::strategy::block_rules::split_block;
 
-impl Bloom<SplitBlock, Bitmap> {
+impl Bloom {
     /// Builds a filter of all `items` on up to `threads` threads. The bytes of the filter do not
     /// depend on the number of threads.
     ///
@@ -38,7 +36,7 @@ impl Bloom<SplitBlock, Bitmap> {
     ///
     /// # Errors
     ///
-    /// Returns the errors of [`Bloom::new`].
+    /// Returns the errors of [`from_plan`](Self::from_plan).
     ///
     /// # Examples
     ///
@@ -59,7 +57,7 @@ impl Bloom<SplitBlock, Bitmap> {
         items: &[I],
         threads: NonZero<usize>,
     ) -> Result<Self, PlanError> {
-        let mut built = Self::new(plan, hasher)?;
+        let mut built = Self::from_plan(plan, hasher)?;
         let words = built.words_mut();
         let threads = threads.get().min(items.len() / THREAD_ITEMS).clamp(1, MAX_THREADS);
         let from_bytes = if threads == 1 { PARTS_FROM_BYTES } else { THREADS_FROM_BYTES };
@@ -199,7 +197,7 @@ mod tests {
     use crate::plan::kind::Kind;
 
     fn one_by_one(plan: &Plan, items: &[u64]) -> Bloom {
-        let mut one_by_one = Bloom::<SplitBlock>::new(plan, Hasher::xxh3(5)).unwrap();
+        let mut one_by_one = Bloom::from_plan(plan, Hasher::xxh3(5)).unwrap();
         items.iter().for_each(|item| {
             one_by_one.insert(item);
         });
@@ -207,7 +205,7 @@ mod tests {
     }
 
     fn by_parts(plan: &Plan, items: &[u64], part_log: u32, shares: &[usize]) -> Bloom {
-        let mut built = Bloom::<SplitBlock>::new(plan, Hasher::xxh3(5)).unwrap();
+        let mut built = Bloom::from_plan(plan, Hasher::xxh3(5)).unwrap();
         let words = built.words_mut();
         let parts = (words.len() / split_block::WORDS).div_ceil(1 << part_log);
         let mut waiting: Vec<_> =

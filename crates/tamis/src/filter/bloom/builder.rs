@@ -1,30 +1,30 @@
-//! The builder of Bloom filters, for options that [`Bloom::for_items`] does not have.
+//! The builder of Bloom filters, for options that [`BloomFilter::for_items`] does not have.
 
 use std::marker::PhantomData;
 
-use crate::bits::{AtomicBitmap, Bitmap, Pages};
-use crate::filter::bloom::filter::Bloom;
+use crate::bits::{Bitmap, NewBits, Pages};
+use crate::filter::bloom::filter::BloomFilter;
 use crate::hash::Hasher;
 use crate::plan::{Plan, PlanError};
 use crate::strategy::{SplitBlock, Strategy};
 
-impl Bloom {
+impl<S: Strategy, B: NewBits> BloomFilter<S, B> {
     /// Starts a builder for a filter that keeps `rate`, a probability, until the filter holds
-    /// `items` distinct items.
+    /// `items` distinct items. `items` is any integer, for example `urls.len()`.
     ///
     /// # Examples
     ///
     /// ```
-    /// use tamis::{Bloom, Classic};
+    /// use tamis::{Bloom, ClassicBloom, SharedBloom};
     ///
     /// let mut seen = Bloom::builder(1_000, 0.01).seed(7).build()?;
     /// seen.insert("tamis");
     ///
     /// // At low rates, a classic filter takes far fewer bits than the default filter.
-    /// let rare = Bloom::builder(1_000, 1e-6).strategy::<Classic>().build()?;
+    /// let rare = ClassicBloom::builder(1_000, 1e-6).build()?;
     /// assert!(rare.plan().bits() < Bloom::builder(1_000, 1e-6).plan()?.bits());
     ///
-    /// let shared = Bloom::builder(1_000, 0.01).build_shared()?;
+    /// let shared = SharedBloom::builder(1_000, 0.01).key([1, 2]).build()?;
     /// std::thread::scope(|threads| {
     ///     threads.spawn(|| shared.insert("left"));
     ///     threads.spawn(|| shared.insert("right"));
@@ -32,31 +32,32 @@ impl Bloom {
     /// assert!(shared.contains_all(&["left", "right"]));
     /// # Ok::<(), tamis::PlanError>(())
     /// ```
-    pub fn builder(items: u64, rate: f64) -> BloomBuilder {
+    pub fn builder(items: impl TryInto<u64>, rate: f64) -> BloomBuilder<S, B> {
         BloomBuilder {
-            items,
+            items: items.try_into().ok(),
             rate,
             hasher: Hasher::default(),
             pages: Pages::Huge,
-            strategy: PhantomData,
+            filter: PhantomData,
         }
     }
 }
 
-/// The options of a Bloom filter that is not yet created: see [`Bloom::builder`].
+/// The options of a Bloom filter that is not yet created: see [`BloomFilter::builder`].
 ///
-/// The type parameter determines the kind, so the plan always matches the filter.
+/// The type parameters determine the kind and the storage, so the plan always matches the filter.
 #[derive(Clone, Debug)]
 #[must_use]
-pub struct BloomBuilder<S = SplitBlock> {
-    items: u64,
+pub struct BloomBuilder<S = SplitBlock, B = Bitmap> {
+    /// `None` if the number of items is not a `u64`.
+    items: Option<u64>,
     rate: f64,
     hasher: Hasher,
     pages: Pages,
-    strategy: PhantomData<S>,
+    filter: PhantomData<fn() -> (S, B)>,
 }
 
-impl<S: Strategy> BloomBuilder<S> {
+impl<S: Strategy, B: NewBits> BloomBuilder<S, B> {
     /// Sets the hash function. The last call of `hasher`, [`seed`](Self::seed) or
     /// [`key`](Self::key) takes effect.
     pub const fn hasher(mut self, hasher: Hasher) -> Self {
@@ -89,20 +90,13 @@ impl<S: Strategy> BloomBuilder<S> {
         self
     }
 
-    /// Sets the strategy: [`SplitBlock`] (the default), [`Parquet`](crate::Parquet) or
-    /// [`Classic`](crate::Classic).
-    pub fn strategy<T: Strategy>(self) -> BloomBuilder<T> {
-        let Self { items, rate, hasher, pages, .. } = self;
-        BloomBuilder { items, rate, hasher, pages, strategy: PhantomData }
-    }
-
     /// Returns the plan of the filter. The plan contains the size of the filter.
     ///
     /// # Errors
     ///
     /// Returns the errors of [`Plan::for_kind`].
     pub fn plan(&self) -> Result<Plan, PlanError> {
-        Plan::for_kind(S::KIND, self.items, self.rate)
+        Plan::for_kind(S::KIND, self.items.ok_or(PlanError::Items)?, self.rate)
     }
 
     /// Creates an empty filter with the options of the builder.
@@ -111,20 +105,8 @@ impl<S: Strategy> BloomBuilder<S> {
     ///
     /// Returns the errors of [`Plan::for_kind`], and [`PlanError::Memory`] if there is not enough
     /// memory.
-    pub fn build(&self) -> Result<Bloom<S>, PlanError> {
-        let plan = self.plan()?;
-        Bloom::restore(&plan, self.hasher, Bitmap::zeroed_on(plan.bits(), self.pages)?)
-    }
-
-    /// Creates an empty filter with the options of the builder as a
-    /// [`SharedBloom`](crate::SharedBloom), into which threads insert through shared references.
-    ///
-    /// # Errors
-    ///
-    /// Returns the errors of [`build`](Self::build).
-    pub fn build_shared(&self) -> Result<Bloom<S, AtomicBitmap>, PlanError> {
-        let plan = self.plan()?;
-        Bloom::restore(&plan, self.hasher, AtomicBitmap::zeroed_on(plan.bits(), self.pages)?)
+    pub fn build(&self) -> Result<BloomFilter<S, B>, PlanError> {
+        BloomFilter::from_plan_on(&self.plan()?, self.hasher, self.pages)
     }
 }
 
@@ -132,8 +114,8 @@ impl<S: Strategy> BloomBuilder<S> {
 mod tests {
     use super::*;
     use crate::bits::Bits as _;
+    use crate::filter::bloom::{Bloom, ClassicBloom, ParquetBloom, SharedBloom};
     use crate::plan::kind::Kind;
-    use crate::strategy::{Classic, Parquet};
 
     #[test]
     fn each_option_reaches_the_filter() {
@@ -143,12 +125,14 @@ mod tests {
         assert_ne!(builder.clone().seed(u64::MAX).build().unwrap().hasher(), Hasher::default());
         assert!(builder.clone().seed(1).key([1, 2]).build().unwrap().hasher().is_keyed());
         let hasher = Hasher::xxh64(9);
-        assert_eq!(builder.clone().hasher(hasher).build_shared().unwrap().hasher(), hasher);
-        let parquet = builder.clone().seed(3).strategy::<Parquet>().build().unwrap();
+        let shared = SharedBloom::builder(1_000, 0.01).hasher(hasher).build().unwrap();
+        assert_eq!(shared.hasher(), hasher);
+        let parquet = ParquetBloom::builder(1_000, 0.01).seed(3).build().unwrap();
         assert_eq!((parquet.plan().kind(), parquet.capacity()), (Kind::Parquet, 1_000));
-        assert_eq!(parquet.hasher(), builder.clone().seed(3).build().unwrap().hasher());
-        assert_eq!(builder.strategy::<Classic>().plan().unwrap().kind(), Kind::Classic);
+        assert_eq!(parquet.hasher(), builder.seed(3).build().unwrap().hasher());
+        assert_eq!(ClassicBloom::builder(1, 0.01).plan().unwrap().kind(), Kind::Classic);
         assert!(Bloom::builder(1, 1.0).build().is_err());
+        assert_eq!(Bloom::builder(-1, 0.01).build(), Err(PlanError::Items));
     }
 
     #[test]

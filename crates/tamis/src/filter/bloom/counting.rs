@@ -107,8 +107,8 @@ impl Counting {
     ///
     /// Returns the errors of [`Plan::for_kind`], and [`PlanError::Memory`] if there is not enough
     /// memory.
-    pub fn for_items(items: u64, rate: f64) -> Result<Self, PlanError> {
-        Self::new(&Plan::for_kind(Kind::Counting, items, rate)?, Hasher::default())
+    pub fn for_items(items: impl TryInto<u64>, rate: f64) -> Result<Self, PlanError> {
+        Self::from_plan(&Plan::for_kind(Kind::Counting, items, rate)?, Hasher::default())
     }
 
     /// Creates an empty filter from a plan, for example from [`Plan::counting`].
@@ -117,7 +117,7 @@ impl Counting {
     ///
     /// [`PlanError::OtherKind`] if the plan is not for a counting filter; [`PlanError::Memory`] if
     /// there is not enough memory.
-    pub fn new(plan: &Plan, hasher: Hasher) -> Result<Self, PlanError> {
+    pub fn from_plan(plan: &Plan, hasher: Hasher) -> Result<Self, PlanError> {
         plan.check_kind(Kind::Counting)?;
         Self::restore(plan, hasher, Bitmap::zeroed(plan.bits())?)
     }
@@ -315,7 +315,8 @@ mod tests {
     use super::*;
 
     fn small(counter_bits: u32) -> Counting {
-        Counting::new(&Plan::counting(100, 0.01, counter_bits).unwrap(), Hasher::default()).unwrap()
+        Counting::from_plan(&Plan::counting(100, 0.01, counter_bits).unwrap(), Hasher::default())
+            .unwrap()
     }
 
     #[test]

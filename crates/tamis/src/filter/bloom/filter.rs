@@ -1,36 +1,48 @@
-//! The Bloom filter of any strategy and any storage.
+//! The Bloom filter of any strategy and any storage, and the names of the usual Bloom filters.
 
 use std::fmt;
 
 use crate::batch::answers::check_words;
-use crate::bits::{BitView, Bitmap, Bits, BitsMut, Word as _};
+use crate::bits::{BitView, Bitmap, Bits, BitsMut, NewBits, Pages, Word as _};
 use crate::filter::debug::{self, DebugState};
 use crate::filter::variant::{Variant, one_run};
 use crate::filter::{Clear, Filter, Insert, Merge, MergeError, plan_and_hasher};
 use crate::hash::Hasher;
 use crate::plan::{Plan, PlanError};
-use crate::strategy::{self, SplitBlock, Strategy};
+use crate::strategy::{self, Classic, Parquet, SplitBlock, Strategy};
+
+/// The default Bloom filter: [`SplitBlock`] in memory of its own. [`BloomFilter`] documents its
+/// methods.
+pub type Bloom = BloomFilter<SplitBlock, Bitmap>;
+
+/// A Bloom filter with the fewest bits at low rates, in memory of its own. [`BloomFilter`] documents
+/// its methods.
+pub type ClassicBloom = BloomFilter<Classic, Bitmap>;
+
+/// A Bloom filter in the layout of Parquet's column filters, in memory of its own. [`BloomFilter`]
+/// documents its methods.
+pub type ParquetBloom = BloomFilter<Parquet, Bitmap>;
 
 /// A Bloom filter of strategy `S` over bits `B`.
 ///
-/// `Bloom` without parameters is the default: [`SplitBlock`] over owned bits. The storage `B` is
-/// [`Bitmap`] (owned), [`AtomicBitmap`](crate::AtomicBitmap) (shared by threads) or [`BitView`]
-/// (mapped from a file). Answers do not depend on the storage. [`builder`](Bloom::builder) sets a
-/// seed, a key or a strategy.
+/// Programs use the short names [`Bloom`], [`SharedBloom`](crate::SharedBloom), [`ClassicBloom`]
+/// and [`ParquetBloom`]. The storage `B` is [`Bitmap`] (owned), [`AtomicBitmap`](crate::AtomicBitmap)
+/// (shared by threads) or [`BitView`] (mapped from a file). Answers do not depend on the storage.
+/// [`builder`](Self::builder) sets a seed or a key.
 ///
 /// # Examples
 ///
 /// ```
 /// use tamis::Bloom;
 ///
-/// let mut seen: Bloom = Bloom::for_items(1_000_000, 0.01)?;
+/// let mut seen = Bloom::for_items(1_000_000, 0.01)?;
 /// assert!(seen.insert(&42_u64), "new");
 /// assert!(!seen.insert(&42_u64), "not new");
 /// assert!(seen.contains(&42_u64));
 /// # Ok::<(), tamis::PlanError>(())
 /// ```
 #[derive(Clone, PartialEq)]
-pub struct Bloom<S = SplitBlock, B = Bitmap> {
+pub struct BloomFilter<S = SplitBlock, B = Bitmap> {
     pub(super) plan: Plan,
     pub(super) strategy: S,
     pub(super) hasher: Hasher,
@@ -39,37 +51,45 @@ pub struct Bloom<S = SplitBlock, B = Bitmap> {
     pub(super) bits: B,
 }
 
-impl Bloom {
+impl<S: Strategy, B: NewBits> BloomFilter<S, B> {
     /// Creates an empty filter that keeps `rate` until the filter holds `items` distinct items.
+    /// `items` is any integer, for example `urls.len()`.
     ///
     /// # Errors
     ///
     /// Returns the errors of [`Plan::for_kind`], and [`PlanError::Memory`] if there is not enough
     /// memory.
-    pub fn for_items(items: u64, rate: f64) -> Result<Self, PlanError> {
-        Self::new(&Plan::for_kind(SplitBlock::KIND, items, rate)?, Hasher::default())
+    pub fn for_items(items: impl TryInto<u64>, rate: f64) -> Result<Self, PlanError> {
+        Self::from_plan(&Plan::for_kind(S::KIND, items, rate)?, Hasher::default())
     }
-}
 
-impl<S: Strategy> Bloom<S, Bitmap> {
     /// Creates an empty filter from a plan for this strategy, for example from [`Plan::for_kind`].
     ///
     /// [`Plan::new`] chooses the kind of the filter. For a plan of [`Plan::new`], use
-    /// [`AnyFilter::new`](crate::AnyFilter::new).
+    /// [`AnyFilter::from_plan`](crate::AnyFilter::from_plan).
     ///
     /// # Errors
     ///
     /// [`PlanError::OtherKind`] if the kind of the plan is not the kind of the strategy;
     /// [`PlanError::Memory`] if there is not enough memory.
-    pub fn new(plan: &Plan, hasher: Hasher) -> Result<Self, PlanError> {
+    pub fn from_plan(plan: &Plan, hasher: Hasher) -> Result<Self, PlanError> {
+        Self::from_plan_on(plan, hasher, Pages::Huge)
+    }
+
+    /// Creates an empty filter on pages of the given kind.
+    pub(super) fn from_plan_on(
+        plan: &Plan,
+        hasher: Hasher,
+        pages: Pages,
+    ) -> Result<Self, PlanError> {
         plan.check_kind(S::KIND)?;
-        Self::restore(plan, hasher, Bitmap::zeroed(plan.bits())?)
+        Self::restore(plan, hasher, B::zeroed_on(plan.bits(), pages)?)
     }
 }
 
-impl<S: Strategy, B: Bits> Bloom<S, B> {
+impl<S: Strategy, B: Bits> BloomFilter<S, B> {
     /// Creates a filter from the words of a filter with this plan. Returns the errors of
-    /// [`view`](Bloom::view).
+    /// [`view`](BloomFilter::view).
     pub(crate) fn restore(plan: &Plan, hasher: Hasher, bits: B) -> Result<Self, PlanError> {
         plan.check_kind(S::KIND)?;
         plan.check_len(bits.words().len())?;
@@ -82,23 +102,23 @@ impl<S: Strategy, B: Bits> Bloom<S, B> {
     }
 }
 
-impl<S: Strategy, B: Bits<Word = u64>> Bloom<S, B> {
+impl<S: Strategy, B: Bits<Word = u64>> BloomFilter<S, B> {
     /// Borrows the filter. Takes constant time.
-    pub fn as_view(&self) -> Bloom<S, BitView<'_>> {
+    pub fn as_view(&self) -> BloomFilter<S, BitView<'_>> {
         let Self { plan, strategy, hasher, bits } = self;
         let bits = BitView::new(bits.words());
-        Bloom { plan: *plan, strategy: *strategy, hasher: *hasher, bits }
+        BloomFilter { plan: *plan, strategy: *strategy, hasher: *hasher, bits }
     }
 }
 
-impl<S: Strategy, B: BitsMut> Bloom<S, B> {
+impl<S: Strategy, B: BitsMut> BloomFilter<S, B> {
     /// Returns the words of the filter for writing, for example to fill the words from a file.
     pub fn words_mut(&mut self) -> &mut [u64] {
         self.bits.words_mut()
     }
 }
 
-impl<S: Strategy, B: Bits> fmt::Debug for Bloom<S, B> {
+impl<S: Strategy, B: Bits> fmt::Debug for BloomFilter<S, B> {
     /// Formats kind, capacity, rates, items and fill, estimated from at most the first 64 KiB.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let plan = self.plan.part(debug::DEBUG_BYTES).unwrap_or(self.plan);
@@ -114,7 +134,7 @@ impl<S: Strategy, B: Bits> fmt::Debug for Bloom<S, B> {
     }
 }
 
-impl<S: Strategy, B: Bits> Filter for Bloom<S, B> {
+impl<S: Strategy, B: Bits> Filter for BloomFilter<S, B> {
     plan_and_hasher!();
 
     #[inline]
@@ -144,7 +164,7 @@ impl<S: Strategy, B: Bits> Filter for Bloom<S, B> {
     }
 }
 
-impl<S: Strategy, B: BitsMut> Insert for Bloom<S, B> {
+impl<S: Strategy, B: BitsMut> Insert for BloomFilter<S, B> {
     #[inline]
     fn insert_hash(&mut self, hash: u64) -> bool {
         self.strategy.insert(self.bits.words_mut(), hash)
@@ -156,14 +176,14 @@ impl<S: Strategy, B: BitsMut> Insert for Bloom<S, B> {
     }
 }
 
-impl<S: Strategy, B: BitsMut> Clear for Bloom<S, B> {
+impl<S: Strategy, B: BitsMut> Clear for BloomFilter<S, B> {
     fn clear(&mut self) {
         self.bits.words_mut().fill(0);
     }
 }
 
-impl<S: Strategy, B: BitsMut, C: Bits> Merge<Bloom<S, C>> for Bloom<S, B> {
-    fn merge(&mut self, other: &Bloom<S, C>) -> Result<(), MergeError> {
+impl<S: Strategy, B: BitsMut, C: Bits> Merge<BloomFilter<S, C>> for BloomFilter<S, B> {
+    fn merge(&mut self, other: &BloomFilter<S, C>) -> Result<(), MergeError> {
         MergeError::check_layouts(self, other)?;
         for (word, other) in self.bits.words_mut().iter_mut().zip(other.bits.words()) {
             *word |= other.get();
@@ -172,6 +192,6 @@ impl<S: Strategy, B: BitsMut, C: Bits> Merge<Bloom<S, C>> for Bloom<S, B> {
     }
 }
 
-impl<S: Strategy, B: Bits<Word = u64>> Variant<B> for Bloom<S, B> {
-    one_run!(Bloom<S, BitView<'a>>, bits);
+impl<S: Strategy, B: Bits<Word = u64>> Variant<B> for BloomFilter<S, B> {
+    one_run!(BloomFilter<S, BitView<'a>>, bits);
 }

@@ -6,27 +6,32 @@ use crate::batch::answers::{Answers, check_words};
 #[cfg(all(feature = "rayon", not(loom)))]
 use crate::bits::Bitmap;
 use crate::bits::{AtomicBitmap, Bits, Word as _};
-use crate::filter::bloom::filter::Bloom;
-use crate::filter::{Clear, Filter, Insert, Merge, MergeError};
-use crate::hash::Hasher;
+use crate::filter::bloom::filter::BloomFilter;
+use crate::filter::{Clear, Insert, Merge, MergeError};
 use crate::item::Item;
-use crate::plan::layout::Layout;
-use crate::plan::{Plan, PlanError};
-use crate::strategy::{self, SplitBlock, Strategy};
+use crate::strategy::{SplitBlock, Strategy};
 
 /// The default Bloom filter for inserts by several threads. Insert methods take `&self`.
 ///
-/// Create a shared filter with [`Bloom::builder`] and `build_shared`. The filter consists of up to
-/// 256 parts, and an insert locks only one part, so writers seldom wait for each other. Readers
-/// take no lock. If several threads insert the same new item at the same time, exactly one insert
-/// returns true.
+/// The filter consists of up to 256 parts, and an insert locks only one part, so writers seldom wait
+/// for each other. Readers take no lock. If several threads insert the same new item at the same
+/// time, exactly one insert returns true. The locks take up to 16 KiB in addition to the bits.
+///
+/// Batches of at least some thousand items are fastest, because the filter sorts the items of a
+/// large batch before setting bits. A sorted batch has the same answers as inserts of the items in
+/// order. When the call for a batch returns, all items of the batch are inserted. Each thread takes
+/// at most 1.6 MB for a batch in progress.
+///
+/// `clone` copies the bits while other threads insert. The copy contains every item whose insert
+/// returned before the call of `clone`. [`into_owned`](BloomFilter::into_owned) converts the filter
+/// or its copy into a [`Bloom`](crate::Bloom).
 ///
 /// # Examples
 ///
 /// ```
-/// use tamis::{Bloom, SharedBloom};
+/// use tamis::SharedBloom;
 ///
-/// let seen: SharedBloom = Bloom::builder(100_000, 0.01).build_shared()?;
+/// let seen = SharedBloom::for_items(100_000, 0.01)?;
 /// let items: Vec<u64> = (0..100_000).collect();
 /// std::thread::scope(|threads| {
 ///     for items in items.chunks(25_000) {
@@ -36,40 +41,40 @@ use crate::strategy::{self, SplitBlock, Strategy};
 /// });
 /// assert!(seen.contains_all(&items));
 /// // After all threads have finished, convert the filter for a single owner, without a copy.
-/// let seen: Bloom = seen.into_owned();
+/// let seen = seen.into_owned();
 /// assert!(seen.contains(&99_999_u64));
 /// # Ok::<(), tamis::PlanError>(())
 /// ```
-pub type SharedBloom = Bloom<SplitBlock, AtomicBitmap>;
+pub type SharedBloom = BloomFilter<SplitBlock, AtomicBitmap>;
 
 #[cfg(not(loom))]
-impl<S: Strategy> Bloom<S> {
+impl<S: Strategy> BloomFilter<S> {
     /// Converts the filter into a filter that several threads can share, whose insert methods take
     /// `&self`. Copies no bits.
-    pub fn into_shared(self) -> Bloom<S, AtomicBitmap> {
+    pub fn into_shared(self) -> BloomFilter<S, AtomicBitmap> {
         let Self { plan, strategy, hasher, bits } = self;
-        Bloom { plan, strategy, hasher, bits: bits.into() }
+        BloomFilter { plan, strategy, hasher, bits: bits.into() }
     }
 }
 
 #[cfg(not(loom))]
-impl<S: Strategy> Bloom<S, AtomicBitmap> {
+impl<S: Strategy> BloomFilter<S, AtomicBitmap> {
     /// Converts the filter into a filter with a single owner, whose single inserts are faster than
     /// in a shared filter. Copies no bits.
-    pub fn into_owned(self) -> Bloom<S> {
+    pub fn into_owned(self) -> BloomFilter<S> {
         let Self { plan, strategy, hasher, bits } = self;
-        Bloom { plan, strategy, hasher, bits: bits.into() }
+        BloomFilter { plan, strategy, hasher, bits: bits.into() }
     }
 }
 
 #[cfg(all(feature = "rayon", not(loom)))]
-impl<S: Strategy> Bloom<S> {
+impl<S: Strategy> BloomFilter<S> {
     /// Runs `fill` on the filter in its shared form. The bits are moved back even if `fill` panics,
     /// because a filter must always have the bits of its plan.
-    pub(crate) fn while_shared(&mut self, fill: impl FnOnce(&Bloom<S, AtomicBitmap>)) {
+    pub(crate) fn while_shared(&mut self, fill: impl FnOnce(&BloomFilter<S, AtomicBitmap>)) {
         struct Back<'a, S: Strategy> {
-            shared: Option<Bloom<S, AtomicBitmap>>,
-            owner: &'a mut Bloom<S>,
+            shared: Option<BloomFilter<S, AtomicBitmap>>,
+            owner: &'a mut BloomFilter<S>,
         }
 
         impl<S: Strategy> Drop for Back<'_, S> {
@@ -82,7 +87,7 @@ impl<S: Strategy> Bloom<S> {
 
         let (plan, strategy, hasher) = (self.plan, self.strategy, self.hasher);
         let bits = std::mem::replace(&mut self.bits, Bitmap::empty());
-        let shared = Bloom { plan, strategy, hasher, bits: bits.into() };
+        let shared = BloomFilter { plan, strategy, hasher, bits: bits.into() };
         let back = Back { shared: Some(shared), owner: self };
         if let Some(shared) = &back.shared {
             fill(shared);
@@ -90,84 +95,7 @@ impl<S: Strategy> Bloom<S> {
     }
 }
 
-impl<S: Strategy> Bloom<S, AtomicBitmap> {
-    /// Creates an empty filter from a plan. Threads insert into the filter through shared
-    /// references.
-    ///
-    /// With the default kind, batches of at least some thousand items are fastest, because the
-    /// filter sorts the items of a large batch before setting bits. A sorted batch has the same
-    /// answers as inserts of the items in order. When the call for a batch returns, all items of
-    /// the batch are inserted.
-    ///
-    /// The locks take up to 16 KiB in addition to the bits. Each thread takes at most 1.6 MB for a
-    /// batch in progress.
-    ///
-    /// # Errors
-    ///
-    /// Returns the errors of [`Bloom::new`].
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use tamis::{Hasher, Kind, Plan, SharedBloom};
-    ///
-    /// let plan = Plan::for_kind(Kind::SplitBlock, 1_000, 0.01)?;
-    /// let seen = SharedBloom::shared(&plan, Hasher::default())?;
-    /// std::thread::scope(|threads| {
-    ///     threads.spawn(|| seen.insert("left"));
-    ///     threads.spawn(|| seen.insert("right"));
-    /// });
-    /// assert!(seen.contains("left") && seen.contains("right"));
-    /// # Ok::<(), tamis::PlanError>(())
-    /// ```
-    pub fn shared(plan: &Plan, hasher: Hasher) -> Result<Self, PlanError> {
-        plan.check_kind(S::KIND)?;
-        let bits = AtomicBitmap::zeroed(plan.bits())?;
-        Ok(Self { plan: *plan, strategy: strategy::for_plan(plan), hasher, bits })
-    }
-}
-
-impl<S: Strategy> Filter for &Bloom<S, AtomicBitmap> {
-    fn plan(&self) -> &Plan {
-        (**self).plan()
-    }
-
-    #[inline]
-    fn hasher(&self) -> Hasher {
-        (**self).hasher()
-    }
-
-    fn layout(&self) -> Layout {
-        (**self).layout()
-    }
-
-    #[inline]
-    fn contains_hash(&self, hash: u64) -> bool {
-        (**self).contains_hash(hash)
-    }
-
-    fn contains_hashes(&self, hashes: &[u64], answers: &mut [u64]) {
-        (**self).contains_hashes(hashes, answers);
-    }
-
-    fn is_empty(&self) -> bool {
-        (**self).is_empty()
-    }
-
-    fn estimate_items(&self) -> f64 {
-        (**self).estimate_items()
-    }
-
-    fn estimate_rate(&self) -> f64 {
-        (**self).estimate_rate()
-    }
-
-    fn fill(&self) -> f64 {
-        (**self).fill()
-    }
-}
-
-impl<S: Strategy> Insert for &Bloom<S, AtomicBitmap> {
+impl<S: Strategy> Insert for &BloomFilter<S, AtomicBitmap> {
     #[inline]
     fn insert_hash(&mut self, hash: u64) -> bool {
         self.strategy.insert_shared(&self.bits, hash)
@@ -195,16 +123,16 @@ impl<S: Strategy> Insert for &Bloom<S, AtomicBitmap> {
     }
 }
 
-impl<S: Strategy> Clear for Bloom<S, AtomicBitmap> {
+impl<S: Strategy> Clear for BloomFilter<S, AtomicBitmap> {
     fn clear(&mut self) {
         self.bits.update_each(|_, _| 0);
     }
 }
 
-impl<S: Strategy, C: Bits> Merge<Bloom<S, C>> for Bloom<S, AtomicBitmap> {
+impl<S: Strategy, C: Bits> Merge<BloomFilter<S, C>> for BloomFilter<S, AtomicBitmap> {
     /// Merges the bits of the other filter. The merge needs exclusive access, because an insert by
     /// another thread writes whole words and would overwrite merged bits.
-    fn merge(&mut self, other: &Bloom<S, C>) -> Result<(), MergeError> {
+    fn merge(&mut self, other: &BloomFilter<S, C>) -> Result<(), MergeError> {
         MergeError::check_layouts(self, other)?;
         let other = other.bits.words();
         self.bits.update_each(|i, word| word | other[i].get());
@@ -217,6 +145,9 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::filter::bloom::Bloom;
+    use crate::hash::Hasher;
+    use crate::plan::Plan;
     use crate::plan::kind::Kind;
 
     /// Inserts the same batches into a shared and an owned filter with `blocks` blocks, and
@@ -225,8 +156,8 @@ mod tests {
         let plan =
             Plan::from_parts(Kind::SplitBlock, 1, 0.5, blocks * 512, crate::Geometry::Probes(8))
                 .unwrap();
-        let shared = Bloom::<SplitBlock, AtomicBitmap>::shared(&plan, Hasher::default()).unwrap();
-        let mut owned = Bloom::<SplitBlock>::new(&plan, Hasher::default()).unwrap();
+        let shared = SharedBloom::from_plan(&plan, Hasher::default()).unwrap();
+        let mut owned = Bloom::from_plan(&plan, Hasher::default()).unwrap();
         for hashes in batches {
             let mut found = vec![7; hashes.len().div_ceil(64)];
             let mut expected = found.clone();

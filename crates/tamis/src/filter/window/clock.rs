@@ -1,6 +1,7 @@
 //! The clock of a window determines the current slice and the remembered slices.
 
 use std::ops::Range;
+use std::time::Duration;
 
 #[cfg(not(any(feature = "std", test)))]
 use crate::no_std::*;
@@ -15,6 +16,14 @@ pub enum Span {
     Millis(u64),
     /// The minimum number of later items that the filter stores before it forgets an item.
     Items(u64),
+}
+
+impl From<Duration> for Span {
+    /// Returns the span of a duration, rounded up to whole milliseconds.
+    fn from(duration: Duration) -> Self {
+        let millis = duration.as_nanos().div_ceil(1_000_000);
+        Span::Millis(u64::try_from(millis).unwrap_or(u64::MAX))
+    }
 }
 
 /// The highest slice number. With the limit `LATEST`, the sum of two slice numbers does not

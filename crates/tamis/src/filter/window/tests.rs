@@ -4,7 +4,7 @@ use crate::filter::window::*;
 
 fn by_time(slices: u32) -> Window {
     let plan = Plan::window(1000, 0.01, slices).unwrap();
-    Window::new(&plan, Hasher::default(), Span::Millis(1000)).unwrap()
+    Window::from_plan(&plan, Hasher::default(), Span::Millis(1000)).unwrap()
 }
 
 #[test]
@@ -30,7 +30,7 @@ fn an_item_is_remembered_for_the_span_and_forgotten_soon_after() {
 fn a_window_of_items_remembers_the_last_ones() {
     for (span, slices) in [(1, 4), (4, 4), (10, 3), (1000, 4), (1001, 8)] {
         let plan = Plan::window(span, 1e-9, slices).unwrap();
-        let mut seen = Window::new(&plan, Hasher::default(), Span::Items(span)).unwrap();
+        let mut seen = Window::from_plan(&plan, Hasher::default(), Span::Items(span)).unwrap();
         let most = (span.div_ceil(u64::from(slices)) * (u64::from(slices) + 1)).max(span + 1);
         for item in 0..5000_u64 {
             assert!(seen.insert(&item));
@@ -87,7 +87,7 @@ fn a_merge_remembers_the_items_of_both_windows_as_long_as_they_do() {
 #[test]
 fn windows_of_items_merge_by_age() {
     let plan = Plan::window(100, 1e-9, 4).unwrap();
-    let window = || Window::new(&plan, Hasher::default(), Span::Items(100)).unwrap();
+    let window = || Window::from_plan(&plan, Hasher::default(), Span::Items(100)).unwrap();
     let (mut one, mut other) = (window(), window());
     (0..1000_u64).for_each(|item| assert!(one.insert(&item)));
     (5000..5080_u64).for_each(|item| assert!(other.insert(&item)));
@@ -103,7 +103,7 @@ fn merges_of_any_ages_forget_nothing_too_early() {
     for slices in 1..=16_u32 {
         let span = 12 * u64::from(slices);
         let plan = Plan::window(span, 1e-9, slices).unwrap();
-        let window = || Window::new(&plan, Hasher::default(), Span::Items(span)).unwrap();
+        let window = || Window::from_plan(&plan, Hasher::default(), Span::Items(span)).unwrap();
         for (before, peer) in
             [(0, span), (span, 0), (3, 5 * span), (7 * span + 5, span / 2), (1, 1)]
         {
@@ -163,7 +163,7 @@ fn a_window_keeps_its_clock_in_its_words() {
         }
     }
     let plan = Plan::window(100, 0.01, 4).unwrap();
-    let mut seen = Window::new(&plan, Hasher::default(), Span::Items(100)).unwrap();
+    let mut seen = Window::from_plan(&plan, Hasher::default(), Span::Items(100)).unwrap();
     for item in 0..200_u64 {
         seen.insert(&item);
         assert_eq!(read_back(&seen), seen, "{item}");

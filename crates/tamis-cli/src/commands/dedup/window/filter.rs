@@ -34,11 +34,11 @@ impl WindowFilter {
     ///
     /// # Errors
     ///
-    /// Returns the errors of [`Window::new`].
+    /// Returns the errors of [`Window::from_plan`].
     pub fn new(plan: &Plan, slices: u32, refreshes: bool) -> Result<Self, PlanError> {
         // One millisecond of the library's window represents one slice. Only the caller needs the
         // length of a slice.
-        let window = Window::new(plan, Hasher::default(), Span::Millis(slices.into()))?;
+        let window = Window::from_plan(plan, Hasher::default(), Span::Millis(slices.into()))?;
         Ok(Self {
             window: if refreshes { window.refreshing() } else { window },
             refreshes,
