@@ -223,10 +223,17 @@ impl<B: Bits<Word = u64>> Window<B> {
 
     /// Sets the current time, in milliseconds since any epoch, and forgets the items that are
     /// outside the window. Takes constant time, because the next insert clears the memory of the
-    /// forgotten items.
+    /// forgotten items. If the span is a number of items, `advance` has no effect.
     ///
-    /// If `now_millis` is before the current time of the filter, `advance` has no effect. If the
-    /// span is a number of items, `advance` has no effect.
+    /// Items that were inserted before the first call of `advance` count as inserted at this first
+    /// call. The filter may remember these items, and the items of the next span, for up to one span
+    /// longer than other items. To avoid this exception, call `advance` before the first insert.
+    ///
+    /// The time of the filter never goes back: if `now_millis` is before the current time, `advance`
+    /// has no effect. If the caller's clock jumps back, the filter remembers items longer until the
+    /// clock catches up, and forgets none too early. If the clock jumps forward, the filter forgets
+    /// the items that the new time is past. After a jump forward by mistake, create a new filter,
+    /// because a filter in the future forgets nothing until its time comes.
     pub fn advance(&mut self, now_millis: u64) {
         self.clock.advance(now_millis);
     }

@@ -50,8 +50,12 @@ pub(super) struct Clock {
     memory: u64,
     // The number of the current slice. Invariant: `present` is at least `memory`.
     present: u64,
-    // The number of items stored in the current slice, if the span is a number of items.
+    // The number of items stored in the current slice, if the span is a number of items. If the span
+    // is a time, the number of items stored before the first call of `advance`, and zero afterwards.
     stored: u64,
+    // Whether the span is a time and `advance` was not called yet. In a file, a clock at slice 0
+    // awaits its time.
+    awaits_time: bool,
     // The number of items after which a slice is full, if the span is a number of items. If the
     // span is a time, `full_at` is `u64::MAX`.
     full_at: u64,
@@ -66,11 +70,20 @@ impl Clock {
             Span::Millis(span) => Span::Millis(span.max(1)),
             Span::Items(span) => Span::Items(span.max(1)),
         };
-        let full_at = match span {
-            Span::Millis(_) => u64::MAX,
-            Span::Items(span) => span.div_ceil(u64::from(slices)),
+        let (awaits_time, full_at) = match span {
+            Span::Millis(_) => (true, u64::MAX),
+            Span::Items(span) => (false, span.div_ceil(u64::from(slices))),
         };
-        Self { slices, span, refreshes: false, memory: 0, present: 0, stored: 0, full_at }
+        Self {
+            slices,
+            span,
+            refreshes: false,
+            memory: 0,
+            present: 0,
+            stored: 0,
+            awaits_time,
+            full_at,
+        }
     }
 
     /// Reads the state from words, which may come from an attacker.
@@ -86,8 +99,8 @@ impl Clock {
             return Err(refused("the clock has unknown flags"));
         }
         let is_time = flags & 1 == 1;
-        if *span == 0 || (is_time && *stored > 0) {
-            return Err(refused("the clock has no span, or counts items in a window of time"));
+        if *span == 0 {
+            return Err(refused("the clock has no span"));
         }
         let span = if is_time { Span::Millis(*span) } else { Span::Items(*span) };
         let clock = Self { refreshes: flags & 2 == 2, ..Self::new(slices, span) };
@@ -98,7 +111,11 @@ impl Clock {
         if *stored > clock.full_at {
             return Err(refused("the present slice has more than its share of items"));
         }
-        Ok(Self { memory: *memory, present, stored: *stored, ..clock })
+        let awaits_time = is_time && present == 0;
+        if is_time && !awaits_time && *stored > 0 {
+            return Err(refused("the clock counts items in a window of time"));
+        }
+        Ok(Self { memory: *memory, present, stored: *stored, awaits_time, ..clock })
     }
 
     /// Returns the state as words.
@@ -132,8 +149,21 @@ impl Clock {
 
     pub(super) fn advance(&mut self, now_millis: u64) {
         if let Span::Millis(_) = self.span {
-            self.present = self.present.max((now_millis / self.slice_span()).min(LATEST));
+            self.advance_to(now_millis / self.slice_span());
         }
+    }
+
+    /// Sets the current slice of a window of time.
+    fn advance_to(&mut self, mut now: u64) {
+        if self.awaits_time && self.stored > 0 {
+            // The items that were inserted before the first call are in the block of slice 0. These
+            // items move to a slice of the same block that is not before the current time.
+            let slots = self.slots() as u64;
+            now = now.min(LATEST - slots).next_multiple_of(slots);
+            (self.memory, self.stored) = (now, 0);
+        }
+        self.awaits_time = false;
+        self.present = self.present.max(now.min(LATEST));
     }
 
     /// Returns how many items may still be stored in the current slice.
@@ -165,8 +195,8 @@ impl Clock {
     /// Counts items that were stored in the current slice.
     #[inline(always)]
     pub(super) fn count(&mut self, stored: u64) {
-        // With a span of time, items are not counted.
-        if self.full_at != u64::MAX {
+        // With a span of time, items are counted only before the first call of `advance`.
+        if self.full_at != u64::MAX || self.awaits_time {
             self.stored += stored;
         }
     }
@@ -206,7 +236,12 @@ impl Clock {
         }
         let slots = self.slots() as u64;
         match self.span {
-            Span::Millis(_) => self.present = self.present.max(other.present),
+            Span::Millis(_) if self.awaits_time && other.awaits_time => self.stored += other.stored,
+            Span::Millis(_) if other.awaits_time => {
+                // The items of the other window count as inserted now.
+                return Some(if other.stored > 0 { vec![(self.slot(), 0)] } else { Vec::new() });
+            }
+            Span::Millis(_) => self.advance_to(other.present),
             // The current slice of the merged window ends when the later of the two current slices
             // ends. If the slice ended with the earlier of the two slices, the merged window would
             // forget items of one window too early.

@@ -27,6 +27,72 @@ fn an_item_is_remembered_for_the_span_and_forgotten_soon_after() {
 }
 
 #[test]
+fn items_before_the_first_time_count_as_inserted_at_the_first_time() {
+    for slices in [1, 2, 3, 4, 7] {
+        for first in [0, 1, 250, 999, 1000, 4000, 1_700_000_000_123] {
+            for is_read_back in [false, true] {
+                let mut seen = by_time(slices);
+                assert!(seen.insert("early"));
+                if is_read_back {
+                    seen = read_back(&seen);
+                }
+                seen.advance(first);
+                assert!(seen.contains("early") && !seen.insert("early"), "{slices} {first}");
+                assert!(seen.insert("late"));
+                seen.advance(first + 1000);
+                assert!(seen.contains_all(&["early", "late"]), "{slices} slices from {first}");
+                seen.advance(first + 3000);
+                assert!(!seen.contains("early") && !seen.contains("late"), "{slices} {first}");
+                assert!(seen.insert("new"));
+                seen.advance(first + 4000);
+                assert!(seen.contains("new"), "{slices} slices from {first}");
+            }
+        }
+    }
+    let mut seen = by_time(3);
+    seen.insert("early");
+    seen.advance(u64::MAX);
+    assert!(seen.contains("early") && seen.insert("late") && seen.contains("late"));
+}
+
+#[test]
+fn a_merge_keeps_the_items_from_before_the_first_time() {
+    let early = || {
+        let mut seen = by_time(3);
+        assert!(seen.insert("early"));
+        seen
+    };
+    let mut timed = by_time(3);
+    timed.advance(1_700_000_000_123);
+    assert!(timed.insert("late"));
+    let (mut one, mut two, mut three) = (early(), timed.clone(), early());
+    one.merge(&timed).unwrap();
+    two.merge(&early()).unwrap();
+    three.merge(&early()).unwrap();
+    three.advance(1_700_000_000_123);
+    assert!(three.insert("late"));
+    for mut seen in [one, two, three] {
+        seen.advance(1_700_000_001_123);
+        assert!(seen.contains_all(&["early", "late"]));
+        seen.advance(1_700_000_004_123);
+        assert!(!seen.contains("early") && !seen.contains("late"));
+    }
+}
+
+#[test]
+fn a_span_is_a_duration_rounded_up() {
+    for (duration, millis) in [
+        (Duration::from_secs(3_600), 3_600_000),
+        (Duration::from_nanos(1), 1),
+        (Duration::ZERO, 1),
+        (Duration::MAX, u64::MAX),
+    ] {
+        let seen = Window::for_time(duration, 10, 0.01).unwrap();
+        assert_eq!(seen.span(), Span::Millis(millis));
+    }
+}
+
+#[test]
 fn a_window_of_items_remembers_the_last_ones() {
     for (span, slices) in [(1, 4), (4, 4), (10, 3), (1000, 4), (1001, 8)] {
         let plan = Plan::window(span, 1e-9, slices).unwrap();
@@ -46,6 +112,7 @@ fn a_window_of_items_remembers_the_last_ones() {
 fn a_repeat_keeps_its_time_unless_it_refreshes() {
     for refreshes in [false, true] {
         let mut seen = if refreshes { by_time(4).refreshing() } else { by_time(4) };
+        seen.advance(0);
         assert!(seen.insert("tamis"));
         seen.advance(900);
         assert!(!seen.insert("tamis"), "a repeat is not new");
