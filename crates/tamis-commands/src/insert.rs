@@ -160,12 +160,13 @@ impl Batch<'_> {
         self.hash_items(file.filter.hasher());
         self.insert_each(limit, |batch, range, answers| {
             let words = answers.reset(range.len());
-            file.filter.try_insert_hashes(&batch.hashes[range], words).map_err(|error| match error
-                .reason
-            {
-                NoRoom::Crowded => (error.inserted, tm::CROWDED, false),
-                NoRoom::Memory(_) => (error.inserted, tm::NO_MEMORY, true),
-                _ => (error.inserted, full, true),
+            file.filter.try_insert_copy_hashes(&batch.hashes[range], words).map_err(|error| {
+                match error.reason {
+                    NoRoom::Crowded => (error.inserted, tm::CROWDED, false),
+                    NoRoom::Copies { .. } => (error.inserted, tm::COPIES, true),
+                    NoRoom::Memory(_) => (error.inserted, tm::NO_MEMORY, true),
+                    _ => (error.inserted, full, true),
+                }
             })
         });
         let is_whole = (first, self.done) == (0, self.items.len());

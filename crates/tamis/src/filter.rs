@@ -215,6 +215,36 @@ pub trait TryInsert: Filter {
     fn try_insert_hashes(&mut self, hashes: &[u64], answers: &mut [u64])
     -> Result<(), InsertError>;
 
+    /// Inserts an item by its hash, even if the filter already reports the item as present. A cuckoo
+    /// filter stores one more copy. For every other filter, the method is the same as
+    /// [`try_insert_hash`](Self::try_insert_hash).
+    ///
+    /// # Errors
+    ///
+    /// Returns the errors of [`try_insert_hash`](Self::try_insert_hash).
+    #[inline]
+    fn try_insert_copy_hash(&mut self, hash: u64) -> Result<bool, InsertError> {
+        self.try_insert_hash(hash)
+    }
+
+    /// Inserts many hashes in order, as [`try_insert_copy_hash`](Self::try_insert_copy_hash) does.
+    /// Bit `i` of the mask is set if hash `i` was new.
+    ///
+    /// # Errors
+    ///
+    /// Returns the errors of [`try_insert_hashes`](Self::try_insert_hashes).
+    ///
+    /// # Panics
+    ///
+    /// Panics if the length of `answers` is not one word for each 64 hashes, rounded up.
+    fn try_insert_copy_hashes(
+        &mut self,
+        hashes: &[u64],
+        answers: &mut [u64],
+    ) -> Result<(), InsertError> {
+        self.try_insert_hashes(hashes, answers)
+    }
+
     /// Inserts `item`. Returns true if the item is new to the filter. A result of true is always
     /// correct. For a new item, the result is false with the probability of the current false
     /// positive rate.
@@ -317,12 +347,30 @@ pub enum NoRoom {
         /// The number of items in the filter.
         items: u64,
     },
+    /// The filter holds fewer items than planned, but copies of repeated items fill the slots of the
+    /// refused item. A plan for more items does not help.
+    Copies {
+        /// The number of items in the filter. Each copy counts as one item.
+        items: u64,
+        /// The planned number of items.
+        capacity: u64,
+    },
     /// Too many items belong to the same part of the filter as the refused item. Random hashes do
     /// not cause `Crowded`, so an attacker must have chosen the items by their hashes. The filter
     /// still accepts items that belong to other parts of the filter.
     Crowded,
     /// The filter must grow, but the allocation of memory failed.
     Memory(OutOfMemory),
+}
+
+/// Writes the message of [`NoRoom::Copies`].
+fn fmt_copies(items: u64, capacity: u64, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    write!(
+        f,
+        "copies of repeated items fill the filter at {items} of {capacity} planned items: insert \
+        each item once with try_insert, or plan buckets of four slots with \
+        Plan::cuckoo(items, rate, 4); a plan for more items does not help"
+    )
 }
 
 const CROWDED: &str = "too many items hash to one page of the filter, as in an attack; other items \
@@ -334,6 +382,7 @@ impl fmt::Display for InsertError {
             NoRoom::Full { items } => {
                 write!(f, "the filter is full at {items} items: plan one for more")
             }
+            NoRoom::Copies { items, capacity } => fmt_copies(items, capacity, f),
             NoRoom::Crowded => f.write_str(CROWDED),
             NoRoom::Memory(OutOfMemory { bytes }) => {
                 write!(f, "the filter cannot grow: {bytes} more bytes cannot be allocated")
@@ -469,6 +518,9 @@ impl fmt::Display for MergeError {
                     f,
                     "the items of both filters do not fit: the target has space for about {items}"
                 )
+            }
+            MergeError::NoRoom(NoRoom::Copies { items, capacity }) => {
+                fmt_copies(*items, *capacity, f)
             }
             MergeError::NoRoom(NoRoom::Crowded) => f.write_str(CROWDED),
             MergeError::NoRoom(NoRoom::Memory(OutOfMemory { bytes })) => {

@@ -133,7 +133,7 @@ impl Inserter {
                 return Ok(());
             }
         };
-        let inserted = filter.try_insert_hashes(hashes, self.new.reset(hashes.len()));
+        let inserted = filter.try_insert_copy_hashes(hashes, self.new.reset(hashes.len()));
         inserted.map_err(|error| failure(filter.plan().kind(), error))
     }
 }

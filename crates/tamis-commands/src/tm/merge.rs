@@ -134,6 +134,7 @@ fn add_all(
 fn refused(reason: MergeError) -> Reply {
     match reason {
         MergeError::NoRoom(NoRoom::Full { .. }) => error(tm::FULL),
+        MergeError::NoRoom(NoRoom::Copies { .. }) => error(tm::COPIES),
         MergeError::NoRoom(NoRoom::Crowded) => error(tm::CROWDED),
         MergeError::NoRoom(_) => error(tm::NO_MEMORY),
         reason => tm::because(reason),

@@ -375,7 +375,7 @@ impl StoredFilter for TamisFile {
 
     fn insert_each(&mut self, keys: &[&[u8]], answers: &mut Answers) -> Result<(), ChangeError> {
         let hashes = hash_each(self.filter.hasher(), keys);
-        let inserted = self.filter.try_insert_hashes(&hashes, answers.reset(keys.len()));
+        let inserted = self.filter.try_insert_copy_hashes(&hashes, answers.reset(keys.len()));
         let count = inserted.err().map_or(keys.len(), |error| error.inserted);
         self.added = self.added.saturating_add(count as u64);
         inserted.map_err(|error| ChangeError::refused(error.to_string()))

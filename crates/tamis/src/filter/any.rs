@@ -296,6 +296,19 @@ impl<B: BitsMut> TryInsert for AnyFilter<B> {
         with_filter!(self, filter => filter.try_insert_hashes(hashes, answers))
     }
 
+    #[inline]
+    fn try_insert_copy_hash(&mut self, hash: u64) -> Result<bool, InsertError> {
+        with_filter!(self, filter => filter.try_insert_copy_hash(hash))
+    }
+
+    fn try_insert_copy_hashes(
+        &mut self,
+        hashes: &[u64],
+        answers: &mut [u64],
+    ) -> Result<(), InsertError> {
+        with_filter!(self, filter => filter.try_insert_copy_hashes(hashes, answers))
+    }
+
     fn try_insert_each<I: Item>(
         &mut self,
         items: &[I],

@@ -23,24 +23,40 @@ use crate::filter::{
 use crate::hash::Hasher;
 use crate::plan::{Kind, Plan, PlanError};
 use search::Search;
-use table::{Added, Full, Key, Table};
+use table::{Added, Full, Key, Repeats, Table};
 
 /// A cuckoo filter over bits `B`. The filter can remove items, and counts the copies of an item up
 /// to at least four copies.
 ///
-/// The filter takes about log₂(1/rate) + 2.5 bits for each item. An item may be inserted several
-/// times, and each copy takes a slot. A filter with buckets of two slots counts up to four copies
-/// of an item. In a filter with buckets of two slots, an item that was inserted four times or more
-/// can no longer be removed.
+/// The filter takes about log₂(1/rate) + 2.5 bits for each item.
+/// [`contains`](crate::Filter::contains) and removal read two cache lines each. The order of inserts
+/// and removals determines the slots of the entries, and therefore the bytes of the filter. Answers
+/// depend on the order of inserts and removals only if the filter is full.
 ///
-/// All copies of an item share the two buckets of the item, so a table with many copies is full
-/// earlier than a table of distinct items. With two copies of every item and buckets of two slots,
-/// the table is full at 0.73 of its capacity. With three copies of every item and buckets of four
-/// slots, the table is full at 0.87 of its capacity. [`contains`](crate::Filter::contains) and
-/// removal read two cache lines each.
+/// # Repeats, copies and removals
 ///
-/// The order of inserts and removals determines the slots of the entries, and therefore the bytes
-/// of the filter. Answers depend on the order of inserts and removals only if the filter is full.
+/// [`try_insert`](Cuckoo::try_insert) stores nothing if the filter already reports the item as
+/// present, as in every other filter. [`try_insert_copy`](Cuckoo::try_insert_copy) stores a copy in
+/// a slot of its own.
+///
+/// **If you remove items, insert items with `try_insert_copy`.** With the probability of the rate,
+/// the filter reports a new item as present, because a stored item has the same fingerprint.
+/// `try_insert` then stores nothing, and removing the stored item also removes the new item.
+///
+/// All copies of an item share the two buckets of the item. A filter with buckets of two slots
+/// stores up to four copies of an item. An item with the highest count can no longer be removed. A
+/// filter with many copies is full before its capacity, which counts each copy as one item:
+///
+/// | copies of each item | slots of a bucket | full at, of 1,000 / 100,000 / 4,000,000 planned items |
+/// | --- | --- | --- |
+/// | 1 | 2 | 104–107 % / 104–105 % / 104–105 % |
+/// | 2 | 2 | 69–80 % / 57–73 % / 18–45 % |
+/// | 2 | 4 | 98–103 % / 98–99 % / 98–99 % |
+/// | 3 | 2 | 3–22 % / 2–6 % / 0–2 % |
+/// | 3 | 4 | 87–92 % / 88–89 % / 67–88 % |
+///
+/// A larger plan does not help against copies, but buckets of four slots do: [`Plan::cuckoo`] with
+/// a `bucket` of 4. If copies are the reason, the error of a refused item is [`NoRoom::Copies`].
 ///
 /// # Examples
 ///
@@ -49,11 +65,15 @@ use table::{Added, Full, Key, Table};
 ///
 /// let mut seen = Cuckoo::for_items(1_000, 0.01)?;
 /// assert!(seen.try_insert("tamis")?, "new");
-/// assert!(!seen.try_insert("tamis")?, "a second copy");
+/// assert!(!seen.try_insert("tamis")?, "present, so nothing is stored");
+/// assert_eq!(seen.remove("tamis"), Removed::Yes);
+/// assert!(!seen.contains("tamis"));
+///
+/// assert!(seen.try_insert_copy("tamis")?, "new");
+/// assert!(!seen.try_insert_copy("tamis")?, "a second copy");
 /// assert_eq!(seen.count("tamis"), 2);
 /// assert_eq!(seen.remove("tamis"), Removed::Yes);
 /// assert_eq!(seen.remove("tamis"), Removed::Yes);
-/// assert!(!seen.contains("tamis"));
 /// assert_eq!(seen.remove("tamis"), Removed::Absent);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -223,11 +243,38 @@ impl<B: Bits<Word = u64>> Count for Cuckoo<B> {
 impl<B: BitsMut> TryInsert for Cuckoo<B> {
     #[inline]
     fn try_insert_hash(&mut self, hash: u64) -> Result<bool, InsertError> {
-        let added =
-            self.table.insert(self.bits.words_mut(), &mut self.search, self.table.key(hash));
-        match added {
+        self.insert_by(Repeats::Skip, hash)
+    }
+
+    fn try_insert_hashes(
+        &mut self,
+        hashes: &[u64],
+        answers: &mut [u64],
+    ) -> Result<(), InsertError> {
+        self.insert_each_by(Repeats::Skip, hashes, answers)
+    }
+
+    #[inline]
+    fn try_insert_copy_hash(&mut self, hash: u64) -> Result<bool, InsertError> {
+        self.insert_by(Repeats::Store, hash)
+    }
+
+    fn try_insert_copy_hashes(
+        &mut self,
+        hashes: &[u64],
+        answers: &mut [u64],
+    ) -> Result<(), InsertError> {
+        self.insert_each_by(Repeats::Store, hashes, answers)
+    }
+}
+
+impl<B: BitsMut> Cuckoo<B> {
+    #[inline]
+    fn insert_by(&mut self, repeats: Repeats, hash: u64) -> Result<bool, InsertError> {
+        let key = self.table.key(hash);
+        match self.table.insert(self.bits.words_mut(), &mut self.search, key, repeats) {
             Ok(added) => {
-                if added != Added::Saturated {
+                if added != Added::Unchanged {
                     self.items = self.items.map(|items| items + 1);
                 }
                 Ok(added == Added::New)
@@ -236,21 +283,22 @@ impl<B: BitsMut> TryInsert for Cuckoo<B> {
         }
     }
 
-    fn try_insert_hashes(
+    fn insert_each_by(
         &mut self,
+        repeats: Repeats,
         hashes: &[u64],
         answers: &mut [u64],
     ) -> Result<(), InsertError> {
         let (table, search) = (self.table, &mut self.search);
-        let (mut inserted, mut copies, mut is_full) = (0, 0, false);
+        let (mut inserted, mut stored, mut is_full) = (0, 0, false);
         table.change_each(self.bits.words_mut(), hashes, answers, |words, key| {
             if is_full {
                 return false;
             }
-            match table.insert(words, search, key) {
+            match table.insert(words, search, key, repeats) {
                 Ok(added) => {
                     inserted += 1;
-                    copies += u64::from(added != Added::Saturated);
+                    stored += u64::from(added != Added::Unchanged);
                     added == Added::New
                 }
                 Err(Full) => {
@@ -259,7 +307,7 @@ impl<B: BitsMut> TryInsert for Cuckoo<B> {
                 }
             }
         });
-        self.items = self.items.map(|items| items + copies);
+        self.items = self.items.map(|items| items + stored);
         if is_full { Err(self.full(inserted)) } else { Ok(()) }
     }
 }
@@ -267,9 +315,22 @@ impl<B: BitsMut> TryInsert for Cuckoo<B> {
 impl<B: Bits<Word = u64>> Cuckoo<B> {
     #[cold]
     fn full(&self, inserted: usize) -> InsertError {
-        InsertError { inserted, reason: NoRoom::Full { items: self.len() } }
+        InsertError { inserted, reason: self.reason(self.bits.words(), self.len()) }
+    }
+
+    /// Returns the reason why the table in `words`, which stores `items` items, refused an item.
+    fn reason(&self, words: &[u64], items: u64) -> NoRoom {
+        let capacity = self.plan.items();
+        if items < capacity && self.table.share_of_copies(words) > MAX_CHANCE_COPIES {
+            return NoRoom::Copies { items, capacity };
+        }
+        NoRoom::Full { items }
     }
 }
+
+/// The largest share of entries whose key occurs several times by chance, in a filter that is
+/// planned for a rate of 10 %.
+const MAX_CHANCE_COPIES: f64 = 0.1;
 
 impl<B: BitsMut> Remove for Cuckoo<B> {
     #[inline]
@@ -316,7 +377,12 @@ impl<B: BitsMut, C: Bits<Word = u64>> Merge<Cuckoo<C>> for Cuckoo<B> {
                 self.items = self.items.map(|items| items + copies);
                 Ok(())
             }
-            Err(Full) => Err(MergeError::NoRoom(NoRoom::Full { items: self.plan.items() })),
+            Err(Full) => Err(MergeError::NoRoom(
+                match self.reason(copy.words(), self.table.items(copy.words())) {
+                    NoRoom::Full { .. } => NoRoom::Full { items: self.plan.items() },
+                    copies => copies,
+                },
+            )),
         }
     }
 }
@@ -330,7 +396,7 @@ fn insert_all(
 ) -> Result<u64, Full> {
     let mut copies = 0;
     for key in keys {
-        copies += u64::from(table.insert(words, search, key)? != Added::Saturated);
+        copies += u64::from(table.insert(words, search, key, Repeats::Store)? != Added::Unchanged);
     }
     Ok(copies)
 }

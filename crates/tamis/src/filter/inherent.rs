@@ -232,6 +232,36 @@ impl_each! {
     }
 }
 
+// Methods of filters that store copies of an item.
+impl_each! {
+    [B: BitsMut] Cuckoo<B>,
+    [B: BitsMut] AnyFilter<B>;
+    {
+        /// Inserts `item`, even if the filter already reports the item as present. A cuckoo filter
+        /// stores one more copy. For every other kind, the method is the same as
+        /// [`try_insert`](Self::try_insert). Returns true if the item is new to the filter.
+        ///
+        /// # Errors
+        ///
+        /// Returns the errors of [`try_insert`](Self::try_insert).
+        #[inline]
+        pub fn try_insert_copy<I: Item + ?Sized>(&mut self, item: &I) -> Result<bool, InsertError> {
+            let hash = self.hasher().hash_item(item);
+            TryInsert::try_insert_copy_hash(self, hash)
+        }
+
+        /// Inserts an item by its hash, as [`try_insert_copy`](Self::try_insert_copy) does.
+        ///
+        /// # Errors
+        ///
+        /// Returns the errors of [`try_insert`](Self::try_insert).
+        #[inline]
+        pub fn try_insert_copy_hash(&mut self, hash: u64) -> Result<bool, InsertError> {
+            TryInsert::try_insert_copy_hash(self, hash)
+        }
+    }
+}
+
 // Methods that change the whole filter.
 impl_each! {
     [S: Strategy, B: BitsMut] BloomFilter<S, B>,

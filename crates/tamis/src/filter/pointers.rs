@@ -87,6 +87,19 @@ macro_rules! owning_pointers {
             ) -> Result<(), InsertError> {
                 (**self).try_insert_hashes(hashes, answers)
             }
+
+            #[inline]
+            fn try_insert_copy_hash(&mut self, hash: u64) -> Result<bool, InsertError> {
+                (**self).try_insert_copy_hash(hash)
+            }
+
+            fn try_insert_copy_hashes(
+                &mut self,
+                hashes: &[u64],
+                answers: &mut [u64],
+            ) -> Result<(), InsertError> {
+                (**self).try_insert_copy_hashes(hashes, answers)
+            }
         }
 
         impl<F: Insert + ?Sized> Insert for $pointer {

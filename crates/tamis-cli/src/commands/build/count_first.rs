@@ -78,7 +78,7 @@ impl Args {
         let mut inserted = Ok(());
         let mut insert = |hashes: &[u64]| {
             if inserted.is_ok() {
-                inserted = filter.try_insert_hashes(hashes, answers.reset(hashes.len()));
+                inserted = filter.try_insert_copy_hashes(hashes, answers.reset(hashes.len()));
             }
         };
         // The set releases its memory while `drain_each` removes the hashes.
@@ -111,7 +111,7 @@ impl Args {
         loop {
             let mut filter = self.empty(&self.plan(places, max_bytes)?, hasher)?;
             let mut insert =
-                |hashes: &[u64]| filter.try_insert_hashes(hashes, answers.reset(hashes.len()));
+                |hashes: &[u64]| filter.try_insert_copy_hashes(hashes, answers.reset(hashes.len()));
             match insert(&hashes).and_then(|()| insert(repeats)) {
                 Ok(()) => return Ok(filter),
                 Err(_) if places < most_places => {

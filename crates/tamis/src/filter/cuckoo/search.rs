@@ -2,7 +2,7 @@
 //! empty slot. The whole sequence is planned before the first move.
 
 use crate::filter::cuckoo::lanes::Lanes;
-use crate::filter::cuckoo::table::{Added, Entry, Full, Key, Table, select};
+use crate::filter::cuckoo::table::{Added, Entry, Full, Key, Repeats, Table, select};
 #[cfg(not(any(feature = "std", test)))]
 use crate::no_std::*;
 
@@ -40,8 +40,9 @@ impl Origin {
 const MAX_SEEN: usize = 1 << 15;
 
 impl Table {
-    /// Inserts an entry. If all slots of the two buckets of the entry are used, moves other entries
-    /// out of these slots.
+    /// Inserts an entry. If the table already holds the entry, `repeats` decides whether the table
+    /// stores a copy. If all slots of the two buckets of the entry are used, moves other entries out
+    /// of these slots.
     ///
     /// # Errors
     ///
@@ -52,12 +53,17 @@ impl Table {
         words: &mut [u64],
         search: &mut Search,
         key: Key,
+        repeats: Repeats,
     ) -> Result<Added, Full> {
         // The code compares the bits of the answers instead of counting the bits. On CPUs without a
         // popcount instruction, counting would take as long as all other steps of the insert.
         let holding = self.holding(words, key);
-        if holding[0] & holding[1] == self.lanes().all() {
-            return Ok(Added::Saturated);
+        let is_unchanged = match repeats {
+            Repeats::Skip => holding[0] | holding[1] != 0,
+            Repeats::Store => holding[0] & holding[1] == self.lanes().all(),
+        };
+        if is_unchanged {
+            return Ok(Added::Unchanged);
         }
         let [left, right] = key.starts;
         let empty = [self.lanes().empty(words, left), self.lanes().empty(words, right)];

@@ -103,9 +103,18 @@ pub(crate) enum Added {
     New,
     /// The item is stored as an additional copy.
     Again,
-    /// The item already uses all of its slots, so its count is no longer exact. The table is
-    /// unchanged.
-    Saturated,
+    /// The table is unchanged. With [`Repeats::Skip`], the table already holds the item. With
+    /// [`Repeats::Store`], the item already uses all of its slots, so its count is no longer exact.
+    Unchanged,
+}
+
+/// The rule for an item that the table already holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Repeats {
+    /// Leave the table unchanged.
+    Skip,
+    /// Store an additional copy.
+    Store,
 }
 
 impl Table {
@@ -304,6 +313,18 @@ impl Table {
     /// Counts the entries of the first `slots` slots.
     pub(crate) fn items_in(&self, words: &[u64], slots: u64) -> u64 {
         (0..slots).map(|slot| u64::from(self.lanes.get(words, slot) != 0)).sum()
+    }
+
+    /// Returns the share of entries whose key occurs several times, among the first 4096 slots.
+    pub(crate) fn share_of_copies(&self, words: &[u64]) -> f64 {
+        let entries = (0..self.slots().min(4096)).filter_map(|slot| self.entry(words, slot));
+        let (mut all, mut copies) = (0_u32, 0_u32);
+        for entry in entries {
+            let holding = self.holding(words, entry.key());
+            all += 1;
+            copies += u32::from(holding[0].count_ones() + holding[1].count_ones() > 1);
+        }
+        f64::from(copies) / f64::from(all.max(1))
     }
 
     /// Returns true if every slot is empty or holds an entry, and every other bit is zero. Returns

@@ -24,13 +24,14 @@ fn empty(table: Table) -> Cuckoo {
 /// Fills a filter until the first item does not fit. Returns the filter and its items.
 fn filled(table: Table, seed: u64) -> (Cuckoo, Vec<u64>) {
     let mut filter = empty(table);
-    let items = hashes(seed).take_while(|&hash| filter.try_insert_hash(hash).is_ok()).collect();
+    let items =
+        hashes(seed).take_while(|&hash| filter.try_insert_copy_hash(hash).is_ok()).collect();
     (filter, items)
 }
 
 /// Inserts items. All of them must fit.
 fn insert_all(filter: &mut Cuckoo, items: impl IntoIterator<Item = u64>) {
-    items.into_iter().for_each(|hash| _ = filter.try_insert_hash(hash).unwrap());
+    items.into_iter().for_each(|hash| _ = filter.try_insert_copy_hash(hash).unwrap());
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -71,14 +72,17 @@ proptest! {
                     let hash = universe[item];
                     let count = copies.entry(key(&table, hash)).or_default();
                     let before = filter.bits().words().to_vec();
-                    match filter.try_insert_hash(hash) {
+                    match filter.try_insert_copy_hash(hash) {
                         Ok(new) => {
                             prop_assert_eq!(new, *count == 0);
                             *count = (*count + 1).min(most);
                         }
                         Err(error) => {
                             prop_assert!(*count < most);
-                            prop_assert_eq!(error.reason, NoRoom::Full { items: filter.len() });
+                            let items = filter.len();
+                            let capacity = filter.capacity();
+                            let reasons = [NoRoom::Full { items }, NoRoom::Copies { items, capacity }];
+                            prop_assert!(reasons.contains(&error.reason));
                             prop_assert_eq!(filter.bits().words(), &before);
                         }
                     }
@@ -118,10 +122,10 @@ proptest! {
         let all: Vec<u64> = hashes(seed).take(len).chain(hashes(seed).take(len / 2)).collect();
         let (mut one, mut each) = (empty(table), empty(table));
         let mut answers = vec![u64::MAX; all.len().div_ceil(64)];
-        let result = each.try_insert_hashes(&all, &mut answers);
+        let result = each.try_insert_copy_hashes(&all, &mut answers);
         let mut inserted = 0;
         for &hash in &all {
-            let Ok(new) = one.try_insert_hash(hash) else { break };
+            let Ok(new) = one.try_insert_copy_hash(hash) else { break };
             prop_assert_eq!(answers[inserted / 64] >> (inserted % 64) & 1 == 1, new);
             inserted += 1;
         }
@@ -229,10 +233,10 @@ fn an_item_inserted_too_often_cannot_be_removed() {
         assert_eq!(most, 2 * u64::from(bucket));
         for count in 0..most {
             assert_eq!(filter.count_hash(42), count);
-            assert_eq!(filter.try_insert_hash(42), Ok(count == 0));
+            assert_eq!(filter.try_insert_copy_hash(42), Ok(count == 0));
         }
         for _ in 0..20 {
-            assert_eq!(filter.try_insert_hash(42), Ok(false));
+            assert_eq!(filter.try_insert_copy_hash(42), Ok(false));
             assert_eq!(filter.remove_hash(42), Removed::Saturated);
             assert_eq!((filter.count_hash(42), filter.len()), (most, most));
         }
@@ -252,6 +256,69 @@ fn an_item_is_absent_after_its_last_copy_is_removed() {
 }
 
 #[test]
+fn an_item_is_stored_once_unless_the_caller_inserts_copies() {
+    for bucket in 2..=4 {
+        let mut filter = Cuckoo::from_plan(
+            &crate::Plan::cuckoo(10_000, 0.01, bucket).unwrap(),
+            Hasher::default(),
+        )
+        .unwrap();
+        let items: Vec<u64> = (0..10_000).collect();
+        let new = filter.try_insert_all(&items).unwrap();
+        assert!((9_900..=10_000).contains(&new), "{new}");
+        for _ in 0..100 {
+            assert_eq!(filter.try_insert_all(&items), Ok(0));
+            assert_eq!(filter.try_insert(&7_u64), Ok(false));
+        }
+        assert_eq!(filter.len(), new as u64);
+        assert_eq!(filter.try_insert_copy(&7_u64), Ok(false));
+        assert_eq!((filter.len(), filter.count(&7_u64)), (new as u64 + 1, 2));
+    }
+}
+
+#[test]
+fn a_filter_with_copies_is_full_at_the_stated_share_and_says_why() {
+    for ((items, copies, bucket, least, most), seed) in LOADS
+        .into_iter()
+        .flat_map(|row| (0..6_000_000 / row.0.max(1_000_000)).map(move |seed| (row, seed)))
+    {
+        let plan = crate::Plan::cuckoo(items, 0.01, bucket).unwrap();
+        let mut filter = Cuckoo::from_plan(&plan, Hasher::default()).unwrap();
+        let all = hashes(seed).flat_map(|hash| std::iter::repeat_n(hash, copies));
+        let error = all.map(|hash| filter.try_insert_copy_hash(hash)).find_map(Result::err);
+        let share = filter.len() as f64 / items as f64;
+        assert!((least..=most).contains(&share), "{items}, {copies} copies, {bucket}: {share}");
+        let reason = error.expect("an endless stream fills the filter").reason;
+        let expected = match share {
+            ..1.0 => NoRoom::Copies { items: filter.len(), capacity: items },
+            _ => NoRoom::Full { items: filter.len() },
+        };
+        assert_eq!(reason, expected, "{items}, {copies} copies, {bucket}");
+    }
+}
+
+/// Planned items, copies of each item, slots of a bucket, and the lowest and the highest share of the
+/// planned items at which one of six filters is full. The documentation of [`Cuckoo`] states the
+/// shares in percent.
+const LOADS: [(u64, usize, u32, f64, f64); 15] = [
+    (1_000, 1, 2, 1.04, 1.07),
+    (100_000, 1, 2, 1.04, 1.05),
+    (4_000_000, 1, 2, 1.04, 1.05),
+    (1_000, 2, 2, 0.69, 0.80),
+    (100_000, 2, 2, 0.57, 0.73),
+    (4_000_000, 2, 2, 0.18, 0.45),
+    (1_000, 2, 4, 0.98, 1.03),
+    (100_000, 2, 4, 0.98, 0.99),
+    (4_000_000, 2, 4, 0.98, 0.99),
+    (1_000, 3, 2, 0.03, 0.22),
+    (100_000, 3, 2, 0.02, 0.06),
+    (4_000_000, 3, 2, 0.00, 0.02),
+    (1_000, 3, 4, 0.87, 0.92),
+    (100_000, 3, 4, 0.88, 0.89),
+    (4_000_000, 3, 4, 0.67, 0.88),
+];
+
+#[test]
 fn merge_adds_the_counts_or_changes_nothing() {
     let table = Table::new(2, 12, 1000);
     let (mut left, mut right) = (empty(table), empty(table));
@@ -264,7 +331,8 @@ fn merge_adds_the_counts_or_changes_nothing() {
     assert!(all[..1700].iter().all(|&hash| both.contains_hash(hash)));
     assert!(all[800..900].iter().all(|&hash| both.count_hash(hash) >= 2));
     let before = both.bits().clone();
-    assert!(matches!(both.merge(&right), Err(MergeError::NoRoom(NoRoom::Full { .. }))));
+    let refused = both.merge(&right);
+    assert!(matches!(refused, Err(MergeError::NoRoom(NoRoom::Copies { items: 1800.., .. }))));
     assert_eq!((both.bits(), both.len()), (&before, 1800));
     // The sum of the two counts is above the highest count. The merge must have the same result as
     // inserting each copy.
@@ -284,7 +352,7 @@ fn equal_inserts_give_equal_bytes_whatever_was_searched_before() {
     insert_all(&mut again, hashes(2).take(5700));
     let mut fresh = empty(table);
     for hash in hashes(2).take(5700) {
-        fresh.try_insert_hash(hash).unwrap();
+        fresh.try_insert_copy_hash(hash).unwrap();
         fresh.search = Search::default();
     }
     assert_eq!(again.bits(), fresh.bits());
