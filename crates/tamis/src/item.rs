@@ -7,12 +7,38 @@ use alloc::borrow::Cow;
 use alloc::rc::Rc;
 use alloc::sync::Arc;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::time::Duration;
 
 use crate::hash::Hasher;
 #[cfg(not(any(feature = "std", test)))]
 use crate::no_std::*;
 
 /// A value that a filter can hold, as bytes that never change.
+///
+/// To use a type of your own as an item, implement `Item` with the bytes of one field, or of a tuple
+/// of fields:
+///
+/// ```
+/// use tamis::{Bloom, Item, ItemBytes};
+///
+/// struct Product {
+///     shop: u32,
+///     sku: String,
+/// }
+///
+/// impl Item for Product {
+///     type Bytes<'a> = ItemBytes;
+///
+///     fn stable_bytes(&self) -> ItemBytes {
+///         (self.shop, &self.sku).stable_bytes()
+///     }
+/// }
+///
+/// let mut seen = Bloom::for_items(1_000, 0.01)?;
+/// assert!(seen.insert(&Product { shop: 7, sku: "A-1".into() }));
+/// assert!(seen.contains(&(7_u32, "A-1")), "the same bytes");
+/// # Ok::<(), tamis::PlanError>(())
+/// ```
 ///
 /// | type | stable bytes |
 /// | --- | --- |
@@ -22,6 +48,10 @@ use crate::no_std::*;
 /// | `bool` | one byte, 0 or 1 |
 /// | `char` | its scalar value as a `u32`, little-endian |
 /// | `Ipv4Addr`, `Ipv6Addr`, `IpAddr` | 4 or 16 bytes in network order |
+/// | `Duration` | the whole seconds as a `u64`, then the nanoseconds as a `u32`, little-endian |
+/// | `SystemTime` (feature `std`) | the nanoseconds since 1970 as an `i128`, little-endian |
+/// | `[T; N]` of integers above 8 bits | the bytes of each integer in order, without a length |
+/// | `Option<T>` | one byte, 0 for `None`; 1 and then the bytes of the value for `Some` |
 /// | `Uuid` (feature `uuid`) | 16 bytes, in the order of its text |
 /// | tuples of two to six items | the bytes of each item in order; an item of variable length is preceded by its length as a little-endian `u64` |
 /// | `&T`, `Box<T>`, `Rc<T>`, `Arc<T>`, `Cow<T>` | the bytes of `T` |
@@ -32,7 +62,12 @@ use crate::no_std::*;
 ///
 /// `usize` and floating-point numbers do not implement `Item`. The width of `usize` depends on the
 /// platform: convert a `usize` to `u64`. Floating-point numbers have two zeros and many NaNs:
-/// decide which values are equal, then use `to_bits()`.
+/// decide which values are equal, then use `to_bits()`. The compiler says the same:
+///
+/// ```compile_fail,E0277
+/// # let mut seen = tamis::Bloom::for_items(1_000, 0.01).unwrap();
+/// seen.insert(&vec!["a"].len()); // error: `usize` is not an item of a filter
+/// ```
 ///
 /// # Examples
 ///
@@ -44,6 +79,16 @@ use crate::no_std::*;
 /// // The length keeps ("a", "bc") and ("ab", "c") apart; integers need no length.
 /// assert_eq!(("a", 2_u16).stable_bytes().as_ref(), b"\x01\0\0\0\0\0\0\0a\x02\0");
 /// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not an item of a filter",
+    label = "a filter needs the stable bytes of its items",
+    note = "text, bytes, integers of a fixed width, addresses, times, and tuples and options of these \
+            types are items",
+    note = "convert a `usize` to `u64`, because the width of `usize` depends on the machine",
+    note = "convert a floating-point number with `to_bits()`, after deciding which numbers are equal",
+    note = "for a type of your own, implement `Item` with the bytes of a tuple of its fields: the \
+            documentation of `Item` shows how"
+)]
 pub trait Item {
     /// The length of the stable bytes, if all values of the type have the same length.
     ///
@@ -140,6 +185,73 @@ value_items! {
     Ipv4Addr => |address: Ipv4Addr| address.octets();
     Ipv6Addr => |address: Ipv6Addr| address.octets();
 }
+
+impl Item for Duration {
+    const LEN: Option<usize> = Some(12);
+
+    type Bytes<'a> = [u8; 12];
+
+    #[inline]
+    fn stable_bytes(&self) -> [u8; 12] {
+        let mut bytes = [0; 12];
+        bytes[..8].copy_from_slice(&self.as_secs().to_le_bytes());
+        bytes[8..].copy_from_slice(&self.subsec_nanos().to_le_bytes());
+        bytes
+    }
+}
+
+#[cfg(any(feature = "std", test))]
+impl Item for std::time::SystemTime {
+    const LEN: Option<usize> = Some(16);
+
+    type Bytes<'a> = [u8; 16];
+
+    #[inline]
+    fn stable_bytes(&self) -> [u8; 16] {
+        // A duration has at most 2⁶⁴ seconds, which are fewer than 2⁹⁴ nanoseconds.
+        let nanos = match self.duration_since(Self::UNIX_EPOCH) {
+            Ok(after) => after.as_nanos() as i128,
+            Err(before) => -(before.duration().as_nanos() as i128),
+        };
+        nanos.to_le_bytes()
+    }
+}
+
+impl<T: Item> Item for Option<T> {
+    type Bytes<'a>
+        = ItemBytes
+    where
+        Self: 'a;
+
+    #[inline]
+    fn stable_bytes(&self) -> ItemBytes {
+        let mut bytes = ItemBytes::new();
+        bytes.push(&[u8::from(self.is_some())]);
+        if let Some(item) = self {
+            bytes.push(item.stable_bytes().as_ref());
+        }
+        bytes
+    }
+}
+
+macro_rules! array_items {
+    ($($int:ty)*) => { $(
+        impl<const N: usize> Item for [$int; N] {
+            const LEN: Option<usize> = Some(N * size_of::<$int>());
+
+            type Bytes<'a> = ItemBytes;
+
+            #[inline]
+            fn stable_bytes(&self) -> ItemBytes {
+                let mut bytes = ItemBytes::new();
+                self.iter().for_each(|integer| bytes.push(&integer.to_le_bytes()));
+                bytes
+            }
+        }
+    )* };
+}
+
+array_items!(i8 u16 i16 u32 i32 u64 i64 u128 i128);
 
 macro_rules! byte_items {
     ($($ty:ty => $as_bytes:ident),*) => { $(
@@ -368,6 +480,17 @@ mod tests {
         let address: Ipv6Addr = "2001:db8::1".parse().unwrap();
         assert_eq!(bytes(&address), bytes(&IpAddr::V6(address)));
         assert_eq!(bytes(&address)[..4], [0x20, 0x01, 0x0d, 0xb8]);
+        let day = Duration::new(86_400, 5);
+        assert_eq!(bytes(&day), [0x80, 0x51, 1, 0, 0, 0, 0, 0, 5, 0, 0, 0]);
+        let epoch = std::time::SystemTime::UNIX_EPOCH;
+        assert_eq!(bytes(&(epoch + day)), bytes(&86_400_000_000_005_i128));
+        assert_eq!(bytes(&(epoch - day)), bytes(&-86_400_000_000_005_i128));
+        assert_eq!((bytes(&None::<u16>), bytes(&Some(1_u16))), (vec![0], vec![1, 1, 0]));
+        assert_eq!(bytes(&Some(Some("a"))), b"\x01\x01a");
+        assert_eq!(bytes(&(Some(1_u8), 2_u8)), b"\x02\0\0\0\0\0\0\0\x01\x01\x02");
+        assert_eq!(bytes(&[1_u16, 0x203]), [1, 0, 3, 2]);
+        assert_eq!(bytes(&[7_u64; 40]), [7, 0, 0, 0, 0, 0, 0, 0].repeat(40));
+        assert_eq!(bytes(&([1_u32, 2], 3_u8)), [1, 0, 0, 0, 2, 0, 0, 0, 3]);
         assert_eq!(bytes::<Arc<str>>(&"a".into()), b"a");
         assert_eq!(bytes::<Rc<[u8]>>(&b"a"[..].into()), b"a");
         assert_eq!(bytes(&(1_u16, 2_u16)), [1, 0, 2, 0]);
