@@ -284,6 +284,28 @@ impl<D: Digest> DigestSet<D> {
     }
 }
 
+impl<D: Digest> Clone for DigestSet<D> {
+    /// Copies the table.
+    ///
+    /// # Panics
+    ///
+    /// If there is no memory for a copy.
+    fn clone(&self) -> Self {
+        let mut table = Lines::zeroed(self.table.len()).expect("memory for a copy");
+        table.copy_from_slice(&self.table);
+        Self { table, ..*self }
+    }
+}
+
+impl<D: Digest> PartialEq for DigestSet<D> {
+    /// Returns true if both sets hold the same digests.
+    fn eq(&self, other: &Self) -> bool {
+        self.len() == other.len() && self.iter().all(|digest| other.contains(digest))
+    }
+}
+
+impl<D: Digest> Eq for DigestSet<D> {}
+
 impl<D: Digest> Default for DigestSet<D> {
     fn default() -> Self {
         Self::new()

@@ -18,6 +18,8 @@ use std::fmt;
 /// # Ok::<(), tamis::PlanError>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 #[non_exhaustive]
 pub enum Geometry {
     /// Bloom filters: how many bits an item sets.

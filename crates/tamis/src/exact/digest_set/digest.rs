@@ -33,6 +33,9 @@ mod sealed {
         fn taken_words(line: &[u64]) -> usize;
         fn contains(words: &[u64], digest: Self) -> bool;
         fn of(slot: &[u64]) -> Self;
+        fn to_u128(self) -> u128;
+        /// Returns the digest in the lowest bits of `wide`.
+        fn from_u128(wide: u128) -> Self;
     }
 }
 
@@ -69,6 +72,14 @@ impl sealed::Sealed for u64 {
     fn of(slot: &[u64]) -> u64 {
         slot[0]
     }
+
+    fn to_u128(self) -> u128 {
+        u128::from(self)
+    }
+
+    fn from_u128(wide: u128) -> u64 {
+        wide as u64
+    }
 }
 
 impl Digest for u128 {
@@ -103,6 +114,14 @@ impl sealed::Sealed for u128 {
     #[inline]
     fn of(slot: &[u64]) -> u128 {
         u128::from(slot[0]) << 64 | u128::from(slot[1])
+    }
+
+    fn to_u128(self) -> u128 {
+        self
+    }
+
+    fn from_u128(wide: u128) -> u128 {
+        wide
     }
 }
 

@@ -44,12 +44,18 @@ impl DenseSet {
             .and_then(|last_bit| first.checked_add(last_bit))
             .ok_or(RangeError::Empty { first, last: first.wrapping_sub(1) })?;
         let mut set = Self::new(RangeInclusive::new(first, last))?;
-        for (word, bytes) in set.bits.words_mut().iter_mut().zip(bytes.chunks(8)) {
+        set.fill_from_bytes(bytes, order);
+        Ok(set)
+    }
+
+    /// Replaces the words of the set by the bytes of a bitmap. The first bit represents the first
+    /// value of the range. Bits past the end of the range must be zero.
+    pub(crate) fn fill_from_bytes(&mut self, bytes: &[u8], order: Order) {
+        for (word, bytes) in self.bits.words_mut().iter_mut().zip(bytes.chunks(8)) {
             let mut eight = [0; 8];
             eight[..bytes.len()].copy_from_slice(bytes);
             *word = in_order(u64::from_le_bytes(eight), order);
         }
-        Ok(set)
     }
 
     /// Returns the set as the bytes of a bitmap, with one byte for each eight values of the range.

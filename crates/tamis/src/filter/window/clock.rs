@@ -10,6 +10,8 @@ use crate::plan::kind::Kind;
 
 /// The minimum time, or number of items, during which a window filter remembers an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 pub enum Span {
     /// Milliseconds of the time that the caller passes to
     /// [`Window::advance`](crate::Window::advance).
