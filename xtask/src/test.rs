@@ -82,11 +82,11 @@ fn compiles(steps: &Steps) -> Outcome {
     rustdoc::stand_in(&mut doc_tests);
     steps.run("documentation, and its examples", doc_tests.args(SELECTION))?;
     let mut some = cargo(&["check", "-p", "tamis", "--no-default-features", "--quiet"]);
-    some.args(["--features", "serde,uuid,roaring"]);
+    some.args(["--features", "libm,serde,uuid,roaring"]);
     steps.run("the library with features and without the standard library", &mut some)?;
     // These tests run few loops, so the code is not optimized. A build with optimization level 2 takes 90 s longer.
     let mut none = cargo(&["--config", "profile.dev.package.tamis.opt-level=0"]);
-    none.args(["test", "-p", "tamis", "--no-default-features", "--quiet"]);
+    none.args(["test", "-p", "tamis", "--no-default-features", "--features", "libm", "--quiet"]);
     none.args(["--test", "integration", "--", "methods", "debug", "no_false_negatives"]);
     steps.run("the library without the standard library", &mut none)?;
     guard_features(steps)?;

@@ -52,8 +52,9 @@
 //!
 //! | feature | gives |
 //! | --- | --- |
-//! | `std` (default) | CPU detection at run time, threads, huge pages; without `std`, the crate needs only `alloc` |
-//! | `roaring` (default) | `CompressedSet` |
+//! | `std` (default) | CPU detection at run time, threads, huge pages; without `std`, the crate needs only `alloc` and the feature `libm` |
+//! | `libm` | mathematics for builds without `std` |
+//! | `roaring` | `CompressedSet` |
 //! | `rayon` | `par_contains_each` of every filter, `par_extend` of Bloom filters |
 //! | `serde` | serialization of plans, filters and hashers without a key |
 //! | `uuid` | `uuid::Uuid` as an [`Item`] |
@@ -62,6 +63,9 @@
 //! `tamis-redisbloom` contains the filters of RedisBloom.
 #![deny(unsafe_code)]
 #![cfg_attr(not(any(feature = "std", test)), no_std)]
+
+#[cfg(not(any(feature = "std", feature = "libm")))]
+compile_error!("without the feature `std`, the crate tamis needs the feature `libm`");
 
 extern crate alloc;
 // `core` contains most of the `std` items that this crate uses, under the same path as in `std`.
@@ -102,8 +106,8 @@ pub use filter::cuckoo::Cuckoo;
 pub use filter::growing::Growing;
 pub use filter::window::{Span, Window};
 pub use filter::{
-    Clear, Count, Filter, Insert, InsertError, Merge, MergeError, NoRoom, Remove, Removed,
-    TryInsert,
+    Clear, Count, Filter, FilterWords, Insert, InsertError, Merge, MergeError, NoRoom, Remove,
+    Removed, TryInsert,
 };
 pub use hash::{HashFunction, Hasher};
 pub use item::{Item, ItemBytes};
