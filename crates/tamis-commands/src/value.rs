@@ -8,7 +8,7 @@ pub(crate) mod serialization;
 pub(crate) mod small_bytes;
 pub(crate) mod sparse_bytes;
 
-use tamis::AnyFilter;
+use tamis::{AnyFilter, FilterWords as _};
 use tamis_formats::TamisFile;
 use tamis_redisbloom::{RedisBloom, RedisCuckoo};
 

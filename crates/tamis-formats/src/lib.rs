@@ -22,12 +22,13 @@
 //! | --- | --- |
 //! | [`FORMATS`], [`Format`] | all formats: name, detection, decoder, encoder |
 //! | [`Contents`], [`StoredFilter`], [`FilterInfo`] | the filter in a file of any format; the report about a filter |
+//! | [`Save`] | saves and loads a filter of the crate `tamis` in one call |
 //! | [`TamisFile`], [`Metadata`] | a file in Tamis' own format |
 //! | [`ForeignBloom`], [`Rule`] | a Bloom filter of another system: its bits, and the rule from bytes to bit numbers |
 //! | [`Layers`], [`GolombSet`], [`IntegerBitmap`] | filters that are not one array of bits |
 //! | [`Funnel`], [`Charset`], [`JavaType`] | the conversion of a line of text to the bytes that a system hashes |
 //! | [`DecodeOptions`], [`Parameter`] | parameters that a file does not store |
-//! | [`DecodeError`], [`EncodeError`], [`CreateError`], [`ChangeError`] | one error for each operation |
+//! | [`DecodeError`], [`EncodeError`], [`CreateError`], [`ChangeError`], [`FileError`] | one error for each operation |
 //!
 //! The page of a format is `docs/formats/<name>.md`.
 //!
@@ -48,7 +49,10 @@ mod rules;
 pub use encoding::metadata::{Metadata, MetadataError};
 pub use encoding::sorted_table::is_sorted_table;
 pub use encoding::{ByteReader, bitcoin};
-pub use errors::{ChangeError, CreateError, DecodeError, DecodeErrorKind, EncodeError, ReadError};
+pub use errors::{
+    ChangeError, CreateError, DecodeError, DecodeErrorKind, EncodeError, FileError, FileErrorKind,
+    ReadError,
+};
 pub use filters::{
     Contents, FilterInfo, ForeignBloom, GolombError, GolombParams, GolombSet, Growth,
     IntegerBitmap, ItemCount, Layer, LayerInfo, Layers, StoredFilter, WindowInfo,
@@ -61,6 +65,7 @@ pub use format_table::FORMATS;
 pub use formats::redis_bitmaps::RedisBitmaps;
 pub use formats::redisbloom::{is_load_command, redisbloom_rate, redisbloom_rates, server_image};
 pub use formats::tamis_file::TamisFile;
+pub use formats::tamis_file::save::Save;
 pub use formats::{
     abloom, bip37, bip158, bits_and_blooms, bloom_filters, byte_buffer, c_hashcode, cassandra,
     dcso, guava, hadoop, hive, java_bitmap, leveldb, module_value, my_bloom_filter, orc, parquet,

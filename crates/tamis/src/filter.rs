@@ -15,6 +15,7 @@ mod pointers;
 pub(crate) mod removed;
 pub(crate) mod variant;
 pub(crate) mod window;
+pub(crate) mod words;
 
 use std::fmt;
 
@@ -31,6 +32,7 @@ use crate::plan::Plan;
 use crate::plan::layout::Layout;
 use crate::strategy::Strategy;
 pub use removed::Removed;
+pub use words::FilterWords;
 
 /// Defines the first methods of [`Filter`] for a type with the fields `plan` and `hasher`.
 macro_rules! plan_and_hasher {

@@ -1,4 +1,4 @@
-//! Plans, hashers and filters for serde (feature `serde`).
+//! Plans, hashers, filters and exact sets for serde (feature `serde`).
 //!
 //! A filter is serialized as its plan, its hasher and its words as little-endian bytes. The plan,
 //! the hasher and the words are the content of a Tamis file, without checksums. Decoding checks the
@@ -9,18 +9,20 @@
 //! serialized, because the key would appear in logs, messages and caches. To store a filter with
 //! its key, save a Tamis file with the crate `tamis-formats`.
 
+mod sets;
+
 use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, Error as _, SeqAccess, Visitor};
 use serde::ser::{Error as _, Serialize, Serializer};
 
-use crate::bits::{AtomicBitmap, Bitmap, Bits, BitsMut, Word};
-use crate::filter::any::{AnyFilter, with_filter};
+use crate::bits::{AtomicBitmap, Bitmap, BitsMut};
+use crate::filter::any::AnyFilter;
 use crate::filter::bloom::{BloomFilter, Counting};
 use crate::filter::cuckoo::Cuckoo;
 use crate::filter::growing::Growing;
-use crate::filter::variant::Variant;
 use crate::filter::window::Window;
+use crate::filter::words::FilterWords;
 use crate::hash::Hasher;
 #[cfg(not(any(feature = "std", test)))]
 use crate::no_std::*;
@@ -62,6 +64,21 @@ impl<'de> Deserialize<'de> for Plan {
             D::Error::custom(format_args!("no {kind} filter has geometry {geometry}"))
         })?;
         Plan::from_parts(kind, items, rate, bits, geometry).map_err(D::Error::custom)
+    }
+}
+
+impl Serialize for Kind {
+    /// Writes the [name](Kind::name) of the kind.
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
+    }
+}
+
+impl<'de> Deserialize<'de> for Kind {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let name = alloc::borrow::Cow::<str>::deserialize(deserializer)?;
+        let kind = Kind::ALL.into_iter().find(|kind| kind.name() == name);
+        kind.ok_or_else(|| D::Error::custom(format_args!("no filter kind has the name {name:?}")))
     }
 }
 
@@ -193,8 +210,7 @@ macro_rules! serde_filters {
 
 serde_filters! {
     [S: Strategy] BloomFilter<S>, words_of, BloomFilter::restore;
-    [S: Strategy] BloomFilter<S, AtomicBitmap>,
-        |it: &Self| WordBytes(it.bits().words().iter().flat_map(|word| word.get().to_le_bytes()).collect()),
+    [S: Strategy] BloomFilter<S, AtomicBitmap>, words_of,
         |plan: &Plan, hasher, bits: Bitmap| {
             BloomFilter::<S>::restore(plan, hasher, bits).map(BloomFilter::into_shared)
         };
@@ -202,13 +218,13 @@ serde_filters! {
     [] Cuckoo, words_of, Cuckoo::restore;
     [] Growing, words_of, Growing::restore;
     [] Window, words_of, Window::restore;
-    [] AnyFilter, |it: &Self| with_filter!(it, filter => words_of(filter)), AnyFilter::restore;
+    [] AnyFilter, words_of, AnyFilter::restore;
 }
 
 /// Collects the words of a filter.
-fn words_of(filter: &impl Variant<Bitmap>) -> WordBytes {
+fn words_of(filter: &impl FilterWords) -> WordBytes {
     let mut bytes = Vec::new();
-    let Ok(()) = filter.each_words(0, |words| {
+    let Ok(()) = filter.each_words_from(0, |words| {
         bytes.extend(words.iter().flat_map(|word| word.to_le_bytes()));
         Ok::<(), std::convert::Infallible>(())
     });

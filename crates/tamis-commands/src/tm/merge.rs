@@ -1,6 +1,9 @@
 //! Implements `TM.MERGE`: merges the values of several keys. The server locks the values.
 
-use tamis::{AnyFilter, Bitmap, BitsMut as _, Kind, Layout, MergeError, NoRoom, Plan, PlanError};
+use tamis::{
+    AnyFilter, Bitmap, BitsMut as _, FilterWords as _, Kind, Layout, MergeError, NoRoom, Plan,
+    PlanError,
+};
 use tamis_formats::TamisFile;
 use tamis_resp::Reply;
 
@@ -173,7 +176,7 @@ fn copy(file: &TamisFile) -> Result<TamisFile, PlanError> {
     let plan = Plan::from_parts(plan.kind(), plan.items(), plan.rate(), bits, plan.geometry())?;
     let mut words = Bitmap::zeroed(bits)?;
     let mut at = 0;
-    let Ok(()) = filter.each_words(|part| {
+    let Ok(()) = filter.each_words_from(0, |part| {
         words.words_mut()[at..at + part.len()].copy_from_slice(part);
         at += part.len();
         Ok::<(), std::convert::Infallible>(())

@@ -1,16 +1,18 @@
 //! Tamis' own format: a header, the words, and the checksum of the words. Layout: `docs/formats/tamis.md`.
 
 mod parts;
+mod replace;
+pub(crate) mod save;
 mod stream;
 
 use std::convert::Infallible;
 use std::fmt;
-use std::io::{self, Read, Write};
+use std::io::{self, BufWriter, Read, Write};
 use std::ops::Range;
 
 use tamis::{
-    Answers, AnyFilter, BitView, Bitmap, Bits, Filter as _, Hasher, Kind, ParquetBloom, Plan,
-    TryInsert as _,
+    Answers, AnyFilter, BitView, Bitmap, Bits, Filter as _, FilterWords, Hasher, Kind,
+    ParquetBloom, Plan, TryInsert as _,
 };
 use xxhash_rust::xxh3::{Xxh3, xxh3_64_with_seed};
 
@@ -193,20 +195,13 @@ impl<'a> TamisFile<BitView<'a>> {
 }
 
 impl<B: Bits<Word = u64>> TamisFile<B> {
-    /// Writes the file without copying the filter.
+    /// Writes the file without copying the filter. [`save`](Self::save) writes the file to a path.
     ///
     /// # Errors
     ///
     /// The errors of `out`. A partly written file is never accepted as a filter.
-    pub fn write_to(&self, mut out: impl Write) -> io::Result<()> {
-        let (header, seed) = self.header();
-        out.write_all(&header)?;
-        let mut checksum = Xxh3::with_seed(seed);
-        self.each_bytes_from(0, |bytes| {
-            checksum.update(bytes);
-            out.write_all(bytes)
-        })?;
-        out.write_all(&checksum.digest().to_le_bytes())
+    pub fn write_to(&self, out: impl Write) -> io::Result<()> {
+        write(&self.filter, self.added, &self.metadata, out)
     }
 
     /// Writes a range of the bytes of the file, such as `0..1024`. Bytes after the end of the file are omitted.
@@ -228,7 +223,7 @@ impl<B: Bits<Word = u64>> TamisFile<B> {
         if range.start < trailer_at && range.end > words_at {
             let first = range.start.saturating_sub(words_at) / 8;
             let mut at = words_at + first * 8;
-            let written = self.each_bytes_from(first, |bytes| {
+            let written = each_bytes_from(&self.filter, first, |bytes| {
                 out.write_all(common(bytes, at, &range)).map_err(Some)?;
                 at += bytes.len() as u64;
                 if at < range.end { Ok(()) } else { Err(None) }
@@ -239,7 +234,7 @@ impl<B: Bits<Word = u64>> TamisFile<B> {
         }
         if range.start < len && range.end > trailer_at {
             let mut checksum = Xxh3::with_seed(seed);
-            let Ok(()) = self.each_bytes_from(0, |bytes| {
+            let Ok(()) = each_bytes_from(&self.filter, 0, |bytes| {
                 checksum.update(bytes);
                 Ok::<(), Infallible>(())
             });
@@ -251,36 +246,7 @@ impl<B: Bits<Word = u64>> TamisFile<B> {
 
     /// Returns the header and the checksum of the header.
     fn header(&self) -> (Vec<u8>, u64) {
-        let (plan, hasher) = (self.filter.plan(), self.filter.hasher());
-        Header::encode(plan, self.bits(), hasher, self.added, &self.metadata)
-    }
-
-    /// Returns the size in bits. For a growing filter, the size differs from the size in the plan.
-    fn bits(&self) -> u64 {
-        let plan = self.filter.plan();
-        if plan.kind().grows() { self.filter.len_words() * 64 } else { plan.bits() }
-    }
-
-    /// Passes the words from word `start` to `each`, as bytes of the file.
-    fn each_bytes_from<E>(
-        &self,
-        start: u64,
-        mut each: impl FnMut(&[u8]) -> Result<(), E>,
-    ) -> Result<(), E> {
-        let mut swapped = Vec::new();
-        self.filter.each_words_from(start, |words| {
-            for chunk in words.chunks(CHUNK_BYTES / 8) {
-                let chunk = if cfg!(target_endian = "big") {
-                    swapped.clear();
-                    swapped.extend(chunk.iter().map(|word| word.to_le()));
-                    &swapped
-                } else {
-                    chunk
-                };
-                each(bytemuck::cast_slice(chunk))?;
-            }
-            Ok(())
-        })
+        header(&self.filter, self.added, &self.metadata)
     }
 
     /// Tests whether the rate of the filter is above the planned rate. Reads all bits.
@@ -322,7 +288,7 @@ impl<B: Bits<Word = u64>> TamisFile<B> {
         part: &AnyFilter<C>,
         counted: Option<u64>,
     ) -> FilterInfo {
-        let (plan, bits) = (self.filter.plan(), self.bits());
+        let (plan, bits) = (self.filter.plan(), stored_bits(&self.filter));
         let (kind, bytes) = (plan.kind(), bits.div_ceil(64) * 8);
         let share = plan.bits().max(1) as f64 / part.plan().bits().max(1) as f64;
         let items = counted.map_or_else(|| part.estimate_items() * share, |items| items as f64);
@@ -396,6 +362,68 @@ impl StoredFilter for TamisFile {
     fn exceeded_rate(&self, info: &FilterInfo, _: Option<f64>) -> Option<f64> {
         info.rate_planned.filter(|_| info.is_over_rate)
     }
+}
+
+/// Writes a file without copying the filter.
+pub(super) fn write(
+    filter: &impl FilterWords,
+    added: u64,
+    metadata: &Metadata,
+    out: impl Write,
+) -> io::Result<()> {
+    let (header, seed) = header(filter, added, metadata);
+    // The pages of a growing filter are smaller than a chunk.
+    let mut out = BufWriter::with_capacity(CHUNK_BYTES, out);
+    let mut checksum = Xxh3::with_seed(seed);
+    let written = out
+        .write_all(&header)
+        .and_then(|()| {
+            each_bytes_from(filter, 0, |bytes| {
+                checksum.update(bytes);
+                out.write_all(bytes)
+            })
+        })
+        .and_then(|()| out.write_all(&checksum.digest().to_le_bytes()))
+        .and_then(|()| out.flush());
+    if written.is_err() {
+        // A drop would write the buffered bytes after the error.
+        _ = out.into_parts();
+    }
+    written
+}
+
+/// Returns the header of a file and the checksum of the header.
+fn header(filter: &impl FilterWords, added: u64, metadata: &Metadata) -> (Vec<u8>, u64) {
+    Header::encode(filter.plan(), stored_bits(filter), filter.hasher(), added, metadata)
+}
+
+/// Returns the size of the words in bits. For a growing filter, the size differs from the size in
+/// the plan.
+fn stored_bits(filter: &impl FilterWords) -> u64 {
+    let plan = filter.plan();
+    if plan.kind().grows() { filter.len_words() * 64 } else { plan.bits() }
+}
+
+/// Passes the words from word `start` to `each`, as bytes of the file.
+fn each_bytes_from<E>(
+    filter: &impl FilterWords,
+    start: u64,
+    mut each: impl FnMut(&[u8]) -> Result<(), E>,
+) -> Result<(), E> {
+    let mut swapped = Vec::new();
+    filter.each_words_from(start, |words| {
+        for chunk in words.chunks(CHUNK_BYTES / 8) {
+            let chunk = if cfg!(target_endian = "big") {
+                swapped.clear();
+                swapped.extend(chunk.iter().map(|word| word.to_le()));
+                &swapped
+            } else {
+                chunk
+            };
+            each(bytemuck::cast_slice(chunk))?;
+        }
+        Ok(())
+    })
 }
 
 /// Returns the part of `bytes` that is inside a range of the file. The first byte of `bytes` is at offset `at` of the

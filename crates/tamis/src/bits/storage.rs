@@ -45,7 +45,7 @@ pub(crate) fn heap_bytes(len_bits: u64) -> u64 {
 
 /// Returns the words from word number `start` to the last word. Returns an empty slice if `start`
 /// is past the last word.
-pub(crate) fn words_from(words: &[u64], start: u64) -> &[u64] {
+pub(crate) fn words_from<W>(words: &[W], start: u64) -> &[W] {
     usize::try_from(start).ok().and_then(|start| words.get(start..)).unwrap_or_default()
 }
 

@@ -6,12 +6,25 @@ use crate::arch::sync::{AtomicU64, Ordering};
 pub trait Word: sealed::Sealed + Send + Sync + 'static {
     /// Returns the current bits.
     fn get(&self) -> u64;
+
+    /// Passes the current bits of `words` to `each`, in one or more parts.
+    #[doc(hidden)]
+    fn each_slice<E>(words: &[Self], each: impl FnMut(&[u64]) -> Result<(), E>) -> Result<(), E>
+    where
+        Self: Sized;
 }
 
 impl Word for u64 {
     #[inline(always)]
     fn get(&self) -> u64 {
         *self
+    }
+
+    fn each_slice<E>(
+        words: &[u64],
+        mut each: impl FnMut(&[u64]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        each(words)
     }
 }
 
@@ -21,6 +34,21 @@ impl Word for AtomicU64 {
         // `Relaxed` is sufficient: bits only change from 0 to 1, and bits do not publish other
         // data.
         self.load(Ordering::Relaxed)
+    }
+
+    fn each_slice<E>(
+        words: &[AtomicU64],
+        mut each: impl FnMut(&[u64]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let mut copy = [0; 512];
+        for words in words.chunks(copy.len()) {
+            let copy = &mut copy[..words.len()];
+            for (to, from) in copy.iter_mut().zip(words) {
+                *to = from.get();
+            }
+            each(copy)?;
+        }
+        Ok(())
     }
 }
 

@@ -9,6 +9,7 @@ use crate::filter::cuckoo::Cuckoo;
 use crate::filter::growing::Growing;
 use crate::filter::variant::Variant;
 use crate::filter::window::Window;
+use crate::filter::words::FilterWords;
 use crate::filter::{Clear, Filter, InsertError, Merge, MergeError, Removed, TryInsert};
 use crate::hash::Hasher;
 use crate::item::Item;
@@ -64,8 +65,8 @@ macro_rules! define_any_filter {
         }
 
         impl<B: Bits<Word = u64>> AnyFilter<B> {
-            /// Creates a filter from the words that [`each_words`](Self::each_words) passes to its
-            /// callback.
+            /// Creates a filter from the words that
+            /// [`each_words_from`](FilterWords::each_words_from) passes to its callback.
             ///
             /// # Errors
             ///
@@ -86,6 +87,19 @@ macro_rules! define_any_filter {
             }
         }
 
+        $(impl<B: Bits<Word = u64>> TryFrom<AnyFilter<B>> for $filter {
+            type Error = PlanError;
+
+            /// Returns the filter if its kind is the kind of the type. Returns
+            /// [`PlanError::OtherKind`] otherwise.
+            fn try_from(filter: AnyFilter<B>) -> Result<Self, PlanError> {
+                match filter {
+                    AnyFilter::$kind(filter) => Ok(filter),
+                    other => Err(other.plan().other_kind(Kind::$kind)),
+                }
+            }
+        })*
+
         $(impl<B> From<$filter> for AnyFilter<B> {
             /// Wraps a filter of a known kind, for example to write the filter to a file.
             fn from(filter: $filter) -> Self {
@@ -101,8 +115,6 @@ macro_rules! define_any_filter {
                 }
             };
         }
-        #[cfg(all(feature = "serde", not(loom)))]
-        pub(crate) use with_filter;
 
         /// Runs an expression on two concrete filters of the same kind. Runs the expression
         /// `$differ` if the kinds of the two filters differ.
@@ -119,51 +131,6 @@ macro_rules! define_any_filter {
 kinds!(define_any_filter);
 
 impl<B: Bits<Word = u64>> AnyFilter<B> {
-    /// Passes all words of the filter to `each`, in order, in one or more parts. The words, the
-    /// plan and the hasher are the whole state of a filter.
-    ///
-    /// # Errors
-    ///
-    /// Returns the first error of `each`.
-    pub fn each_words<E>(&self, each: impl FnMut(&[u64]) -> Result<(), E>) -> Result<(), E> {
-        self.each_words_from(0, each)
-    }
-
-    /// Passes the words to `each`, beginning with word number `start`. Skipping words takes no
-    /// time, except in a growing filter that has grown. A growing filter that has grown reads the
-    /// header of each skipped page.
-    ///
-    /// # Errors
-    ///
-    /// Returns the first error of `each`.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use tamis::{AnyFilter, Hasher, Plan};
-    ///
-    /// let filter = AnyFilter::from_plan(&Plan::new(1_000, 0.01)?, Hasher::default())?;
-    /// let mut words = 0;
-    /// let Ok(()) = filter.each_words_from(100, |part| {
-    ///     words += part.len() as u64;
-    ///     Ok::<(), std::convert::Infallible>(())
-    /// });
-    /// assert_eq!(words, filter.len_words() - 100);
-    /// # Ok::<(), tamis::PlanError>(())
-    /// ```
-    pub fn each_words_from<E>(
-        &self,
-        start: u64,
-        each: impl FnMut(&[u64]) -> Result<(), E>,
-    ) -> Result<(), E> {
-        with_filter!(self, filter => Variant::<B>::each_words(filter, start, each))
-    }
-
-    /// Returns how many words [`each_words`](Self::each_words) passes to its callback.
-    pub fn len_words(&self) -> u64 {
-        with_filter!(self, filter => Variant::<B>::len_words(filter))
-    }
-
     /// Returns the heap memory of the filter, in bytes, as
     /// [`allocation_bytes`](crate::allocation_bytes) counts it. Takes constant time.
     pub fn heap_bytes(&self) -> u64 {
@@ -194,7 +161,7 @@ impl<B: Bits<Word = u64>> AnyFilter<B> {
         let plan = self.plan().part(max_bytes)?;
         let mut bits = Bitmap::zeroed(plan.bits()).ok()?;
         let mut rest = bits.words_mut();
-        _ = self.each_words(|words| {
+        _ = self.each_words_from(0, |words| {
             let len = words.len().min(rest.len());
             let (now, later) = std::mem::take(&mut rest).split_at_mut(len);
             now.copy_from_slice(&words[..len]);
@@ -229,6 +196,20 @@ impl<B: BitsMut> AnyFilter<B> {
     /// Returns `None` if the kind of the filter does not support removal.
     pub fn remove_hash(&mut self, hash: u64) -> Option<Removed> {
         with_filter!(self, filter => Variant::<B>::remove_hash(filter, hash))
+    }
+}
+
+impl<B: Bits<Word = u64>> FilterWords for AnyFilter<B> {
+    fn each_words_from<E>(
+        &self,
+        start: u64,
+        each: impl FnMut(&[u64]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        with_filter!(self, filter => filter.each_words_from(start, each))
+    }
+
+    fn len_words(&self) -> u64 {
+        with_filter!(self, filter => filter.len_words())
     }
 }
 

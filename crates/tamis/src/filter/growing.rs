@@ -10,6 +10,7 @@ use crate::batch::answers::check_words;
 use crate::bits::{BitView, Bitmap, Bits, BitsMut, OutOfMemory};
 use crate::filter::debug::DebugState;
 use crate::filter::variant::Variant;
+use crate::filter::words::FilterWords;
 use crate::filter::{
     Clear, Filter, InsertError, Merge, MergeError, NoRoom, TryInsert, plan_and_hasher,
 };
@@ -190,17 +191,8 @@ impl<B: Bits<Word = u64>> Growing<B> {
     }
 }
 
-impl<B: Bits<Word = u64>> Variant<B> for Growing<B> {
-    type View<'a>
-        = Growing<BitView<'a>>
-    where
-        Self: 'a;
-
-    fn view(&self) -> Option<Self::View<'_>> {
-        self.as_view()
-    }
-
-    fn each_words<E>(
+impl<B: Bits<Word = u64>> FilterWords for Growing<B> {
+    fn each_words_from<E>(
         &self,
         start: u64,
         each: impl FnMut(&[u64]) -> Result<(), E>,
@@ -211,6 +203,17 @@ impl<B: Bits<Word = u64>> Variant<B> for Growing<B> {
     fn len_words(&self) -> u64 {
         with_table!(self, table => table.len_words())
     }
+}
+
+impl<B: Bits<Word = u64>> Variant<B> for Growing<B> {
+    type View<'a>
+        = Growing<BitView<'a>>
+    where
+        Self: 'a;
+
+    fn view(&self) -> Option<Self::View<'_>> {
+        self.as_view()
+    }
 
     fn heap_bytes(&self) -> u64 {
         Growing::heap_bytes(self)
@@ -220,7 +223,7 @@ impl<B: Bits<Word = u64>> Variant<B> for Growing<B> {
 impl<B: Bits<Word = u64>, C: Bits<Word = u64>> PartialEq<Growing<C>> for Growing<B> {
     fn eq(&self, other: &Growing<C>) -> bool {
         let words = |each: &mut dyn FnMut(&[u64])| {
-            let Ok(()) = other.each_words(0, |words| {
+            let Ok(()) = other.each_words_from(0, |words| {
                 each(words);
                 Ok::<(), std::convert::Infallible>(())
             });
@@ -232,7 +235,7 @@ impl<B: Bits<Word = u64>, C: Bits<Word = u64>> PartialEq<Growing<C>> for Growing
         }
         let (mut one, mut two) = (Vec::new(), Vec::new());
         words(&mut |words| two.extend_from_slice(words));
-        let Ok(()) = self.each_words(0, |words| {
+        let Ok(()) = self.each_words_from(0, |words| {
             one.extend_from_slice(words);
             Ok::<(), std::convert::Infallible>(())
         });

@@ -229,6 +229,20 @@ impl_each! {
         pub fn try_insert_all<I: Item>(&mut self, items: &[I]) -> Result<usize, InsertError> {
             TryInsert::try_insert_all(self, items)
         }
+
+        /// Inserts every item of an iterator, in batches. Returns the number of new items.
+        ///
+        /// # Errors
+        ///
+        /// [`InsertError`] at the first item for which the filter has no space. The first
+        /// [`inserted`](InsertError::inserted) items of the iterator were inserted. The iterator may
+        /// have advanced by up to 1024 items after the refused item.
+        pub fn try_extend<I: Item>(
+            &mut self,
+            items: impl IntoIterator<Item = I>,
+        ) -> Result<u64, InsertError> {
+            crate::batch::extend::try_extend(self, items)
+        }
     }
 }
 

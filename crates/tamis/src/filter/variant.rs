@@ -1,11 +1,12 @@
 //! The trait that `AnyFilter` requires of the filter of each kind.
 
 use crate::bits::{BitsMut, heap_bytes};
-use crate::filter::{Filter, Removed};
+use crate::filter::Removed;
+use crate::filter::words::FilterWords;
 
 /// The methods that [`AnyFilter`](crate::AnyFilter) needs from a filter over storage `B`, in
 /// addition to the public traits.
-pub(crate) trait Variant<B>: Filter {
+pub(crate) trait Variant<B>: FilterWords {
     /// The type of the same filter over borrowed words.
     type View<'a>
     where
@@ -13,16 +14,6 @@ pub(crate) trait Variant<B>: Filter {
 
     /// Borrows the filter. Returns `None` if the words of the filter are not contiguous.
     fn view(&self) -> Option<Self::View<'_>>;
-
-    /// Passes the words that a file stores to `each`, in order, beginning with word number `start`.
-    fn each_words<E>(&self, start: u64, each: impl FnMut(&[u64]) -> Result<(), E>)
-    -> Result<(), E>;
-
-    /// Returns how many words [`each_words`](Self::each_words) passes to its callback if `start` is
-    /// 0.
-    fn len_words(&self) -> u64 {
-        self.plan().bits().div_ceil(64)
-    }
 
     /// Returns the heap memory of the filter, in bytes, as
     /// [`allocation_bytes`](crate::allocation_bytes) counts it.
@@ -54,10 +45,9 @@ pub(crate) trait Variant<B>: Filter {
     }
 }
 
-/// Implements the methods of [`Variant`] for a filter whose words are contiguous in the field
-/// `$words`.
+/// Implements the methods of [`Variant`] for a filter whose words are contiguous.
 macro_rules! one_run {
-    ($view:ty, $words:ident) => {
+    ($view:ty) => {
         type View<'a>
             = $view
         where
@@ -65,14 +55,6 @@ macro_rules! one_run {
 
         fn view(&self) -> Option<Self::View<'_>> {
             Some(self.as_view())
-        }
-
-        fn each_words<E>(
-            &self,
-            start: u64,
-            mut each: impl FnMut(&[u64]) -> Result<(), E>,
-        ) -> Result<(), E> {
-            each(crate::bits::words_from(self.$words.words(), start))
         }
     };
 }

@@ -45,6 +45,7 @@ use crate::batch::prefetching::in_batches;
 use crate::bits::{BitView, Bitmap, Bits, BitsMut, words_from};
 use crate::filter::debug::{self, DebugState};
 use crate::filter::variant::Variant;
+use crate::filter::words::FilterWords;
 use crate::filter::{Clear, Filter, Merge, MergeError, plan_and_hasher};
 use crate::hash::Hasher;
 use crate::item::Item;
@@ -264,18 +265,9 @@ impl<B: Bits<Word = u64>> Window<B> {
     }
 }
 
-impl<B: Bits<Word = u64>> Variant<B> for Window<B> {
-    type View<'a>
-        = Window<BitView<'a>>
-    where
-        Self: 'a;
-
-    fn view(&self) -> Option<Self::View<'_>> {
-        Some(self.as_view())
-    }
-
+impl<B: Bits<Word = u64>> FilterWords for Window<B> {
     /// Passes the cache line of the clock to `each`, and then the blocks.
-    fn each_words<E>(
+    fn each_words_from<E>(
         &self,
         start: u64,
         mut each: impl FnMut(&[u64]) -> Result<(), E>,
@@ -284,6 +276,17 @@ impl<B: Bits<Word = u64>> Variant<B> for Window<B> {
             each(&self.clock.to_words()[start as usize..])?;
         }
         each(words_from(self.words(), start.saturating_sub(Clock::WORDS as u64)))
+    }
+}
+
+impl<B: Bits<Word = u64>> Variant<B> for Window<B> {
+    type View<'a>
+        = Window<BitView<'a>>
+    where
+        Self: 'a;
+
+    fn view(&self) -> Option<Self::View<'_>> {
+        Some(self.as_view())
     }
 
     fn advance(&mut self, now_millis: u64) {

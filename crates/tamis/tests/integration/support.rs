@@ -2,7 +2,7 @@
 
 use std::convert::Infallible;
 
-use tamis::{Answers, AnyFilter, Hasher, Item, Plan};
+use tamis::{Answers, AnyFilter, FilterWords as _, Hasher, Item, Plan};
 
 /// Creates a filter that holds `items`.
 pub fn filled<I: Item>(plan: &Plan, hasher: Hasher, items: &[I]) -> AnyFilter {
@@ -26,7 +26,7 @@ pub fn absent(len: u64) -> Vec<u64> {
 /// Returns all words of a filter.
 pub fn words_of(filter: &AnyFilter) -> Vec<u64> {
     let mut words = Vec::new();
-    let Ok(()) = filter.each_words(|part| {
+    let Ok(()) = filter.each_words_from(0, |part| {
         words.extend_from_slice(part);
         Ok::<(), Infallible>(())
     });

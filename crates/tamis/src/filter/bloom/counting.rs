@@ -29,9 +29,10 @@ use std::fmt;
 use crate::arch;
 use crate::arch::counters::{CounterKernels, SLICE_WORDS, kernels};
 use crate::batch::extend::extend;
-use crate::bits::{BitView, Bitmap, Bits, BitsMut};
+use crate::bits::{BitView, Bitmap, Bits, BitsMut, words_from};
 use crate::filter::debug::{self, DebugState};
 use crate::filter::variant::{Variant, counts, one_run};
+use crate::filter::words::FilterWords;
 use crate::filter::{
     Clear, Count, Filter, Insert, Merge, MergeError, Remove, Removed, plan_and_hasher,
 };
@@ -305,8 +306,18 @@ impl<B: BitsMut, C: Bits<Word = u64>> Merge<Counting<C>> for Counting<B> {
     }
 }
 
+impl<B: Bits<Word = u64>> FilterWords for Counting<B> {
+    fn each_words_from<E>(
+        &self,
+        start: u64,
+        mut each: impl FnMut(&[u64]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        each(words_from(self.counters.words(), start))
+    }
+}
+
 impl<B: Bits<Word = u64>> Variant<B> for Counting<B> {
-    one_run!(Counting<BitView<'a>>, counters);
+    one_run!(Counting<BitView<'a>>);
     counts!();
 }
 

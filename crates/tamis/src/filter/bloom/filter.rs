@@ -3,9 +3,10 @@
 use std::fmt;
 
 use crate::batch::answers::check_words;
-use crate::bits::{BitView, Bitmap, Bits, BitsMut, NewBits, Pages, Word as _};
+use crate::bits::{BitView, Bitmap, Bits, BitsMut, NewBits, Pages, Word as _, words_from};
 use crate::filter::debug::{self, DebugState};
 use crate::filter::variant::{Variant, one_run};
+use crate::filter::words::FilterWords;
 use crate::filter::{Clear, Filter, Insert, Merge, MergeError, plan_and_hasher};
 use crate::hash::Hasher;
 use crate::plan::{Plan, PlanError};
@@ -192,6 +193,16 @@ impl<S: Strategy, B: BitsMut, C: Bits> Merge<BloomFilter<S, C>> for BloomFilter<
     }
 }
 
+impl<S: Strategy, B: Bits> FilterWords for BloomFilter<S, B> {
+    fn each_words_from<E>(
+        &self,
+        start: u64,
+        each: impl FnMut(&[u64]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        B::Word::each_slice(words_from(self.bits.words(), start), each)
+    }
+}
+
 impl<S: Strategy, B: Bits<Word = u64>> Variant<B> for BloomFilter<S, B> {
-    one_run!(BloomFilter<S, BitView<'a>>, bits);
+    one_run!(BloomFilter<S, BitView<'a>>);
 }

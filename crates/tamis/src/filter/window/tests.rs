@@ -202,7 +202,7 @@ fn merges_of_any_ages_forget_nothing_too_early() {
 /// Returns the filter that is read from the words of another filter.
 fn read_back(seen: &Window) -> Window {
     let mut words = Vec::new();
-    seen.each_words(0, |part| {
+    seen.each_words_from(0, |part| {
         words.extend_from_slice(part);
         Ok::<_, ()>(())
     })

@@ -1,0 +1,146 @@
+//! Replaces a file atomically.
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::errors::{FileError, FileErrorKind};
+
+/// The users who may read a new file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Readers {
+    /// The users that the umask of the process allows.
+    ByUmask,
+    /// Only the owner, because the file contains a secret key.
+    Owner,
+}
+
+/// Replaces the file at `path` by the bytes that `write` writes. After a crash, the path has either
+/// the complete old file or the complete new file. The new file is on disk when the function
+/// returns.
+///
+/// The new file has the permissions of the old file. If `path` is a symbolic link, the function
+/// replaces the target of the link.
+pub(super) fn replace(
+    path: &Path,
+    readers: Readers,
+    write: impl FnOnce(&File) -> io::Result<()>,
+) -> Result<(), FileError> {
+    let target = &fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let before = fs::metadata(target).ok();
+    if before.as_ref().is_some_and(|before| !before.is_file()) {
+        return Err(FileErrorKind::NotAFile.at(path));
+    }
+    let failure = |error| FileErrorKind::Write(error).at(path);
+    let (beside, file) = create_beside(target, readers).map_err(failure)?;
+    let written = write(&file)
+        .and_then(|()| match &before {
+            Some(before) => file.set_permissions(before.permissions()),
+            None => Ok(()),
+        })
+        .and_then(|()| file.sync_all())
+        .and_then(|()| fs::rename(&beside, target));
+    if let Err(error) = written {
+        _ = fs::remove_file(&beside);
+        return Err(failure(error));
+    }
+    sync_folder(target).map_err(|error| FileErrorKind::SyncFolder(error).at(path))
+}
+
+/// Creates an empty file in the folder of `target`, with a name that no other file has.
+fn create_beside(target: &Path, readers: Readers) -> io::Result<(PathBuf, File)> {
+    static NUMBER: AtomicU64 = AtomicU64::new(0);
+    let name = target.file_name().ok_or(io::ErrorKind::InvalidInput)?.to_string_lossy();
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    if readers == Readers::Owner {
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    }
+    loop {
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let beside = target.with_file_name(format!(".{name}.{}-{number}.tmp", std::process::id()));
+        match options.open(&beside) {
+            // A process that crashed and had the same number left the file behind.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            result => return result.map(|file| (beside, file)),
+        }
+    }
+}
+
+/// Syncs the folder of a file, so that the new name of the file is on disk.
+#[cfg(unix)]
+fn sync_folder(target: &Path) -> io::Result<()> {
+    let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty());
+    File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
+}
+
+/// Does nothing: only Unix systems sync folders.
+#[cfg(not(unix))]
+fn sync_folder(_: &Path) -> io::Result<()> {
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use super::*;
+
+    fn names(folder: &Path) -> Vec<String> {
+        let mut names: Vec<String> = fs::read_dir(folder)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn a_failed_write_leaves_the_old_file_and_no_other() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("seen.tamis");
+        fs::write(&path, "old").unwrap();
+        let error = replace(&path, Readers::ByUmask, |mut file| {
+            file.write_all(b"half")?;
+            Err(io::ErrorKind::StorageFull.into())
+        })
+        .unwrap_err();
+        assert!(error.to_string().contains("a previous file is unchanged"), "{error}");
+        assert_eq!(fs::read(&path).unwrap(), b"old");
+        assert_eq!(names(folder.path()), ["seen.tamis"]);
+    }
+
+    #[test]
+    fn a_folder_and_a_missing_folder_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let is_a_folder = replace(folder.path(), Readers::ByUmask, |_| Ok(())).unwrap_err();
+        assert!(matches!(is_a_folder.kind, FileErrorKind::NotAFile));
+        let missing = folder.path().join("none/seen.tamis");
+        let error = replace(&missing, Readers::ByUmask, |_| Ok(())).unwrap_err();
+        assert!(error.to_string().starts_with(missing.to_str().unwrap()), "{error}");
+        assert!(names(folder.path()).is_empty());
+        for path in ["", "/", ".."] {
+            assert!(replace(Path::new(path), Readers::ByUmask, |_| Ok(())).is_err(), "{path:?}");
+        }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn permissions_and_links_are_kept() {
+        use std::os::unix::fs::{PermissionsExt as _, symlink};
+
+        let folder = tempfile::tempdir().unwrap();
+        let (path, link) = (folder.path().join("seen.tamis"), folder.path().join("link"));
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        replace(&path, Readers::Owner, |mut file| file.write_all(b"1")).unwrap();
+        assert_eq!(mode(&path), 0o600);
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
+        symlink(&path, &link).unwrap();
+        replace(&link, Readers::Owner, |mut file| file.write_all(b"2")).unwrap();
+        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+        assert_eq!((fs::read(&path).unwrap(), mode(&path)), (b"2".to_vec(), 0o640));
+        assert_eq!(names(folder.path()), ["link", "seen.tamis"]);
+    }
+}
