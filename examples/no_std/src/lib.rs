@@ -1,0 +1,10 @@
+//! A library for a device without an operating system.
+#![no_std]
+
+use tamis::{Bloom, PlanError};
+
+/// Counts the sensors of a log, for a device without an operating system.
+pub fn count_sensors(log: &[u32]) -> Result<usize, PlanError> {
+    let mut seen = Bloom::for_items(log.len(), 0.01)?;
+    Ok(seen.insert_all(log))
+}
