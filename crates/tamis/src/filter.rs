@@ -458,7 +458,10 @@ pub trait Count: Filter {
 
     /// Returns an upper bound of the number of times that `item` was inserted.
     #[inline(always)]
-    fn count<I: Item + ?Sized>(&self, item: &I) -> u64 {
+    fn count<I: Item + ?Sized>(&self, item: &I) -> u64
+    where
+        Self: Sized,
+    {
         self.count_hash(self.hasher().hash_item(item))
     }
 }

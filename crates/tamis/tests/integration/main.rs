@@ -18,3 +18,4 @@ mod parquet_golden;
 mod rate;
 mod repeats;
 mod support;
+mod traits;
