@@ -34,11 +34,11 @@ fn read(bytes: &[u8]) {
     for i in 0..40_u64 {
         let id = i.to_string();
         assert_eq!(generation.contains(id.as_bytes()), copy.contains(id.as_bytes()));
-        if generation.insert(id.as_bytes(), Some(i as i64)).is_ok() {
+        if generation.insert_key(id.as_bytes(), Some(i as i64)).is_ok() {
             assert!(generation.contains(id.as_bytes()), "a false negative");
         }
         let deleted = generation.deleted();
-        generation.delete(id.as_bytes());
+        generation.delete_key(id.as_bytes());
         // A deletion has no effect if another text may represent the same id.
         let is_absent = !generation.contains(id.as_bytes());
         assert!(is_absent || generation.deleted() == deleted + 1, "a deleted id");

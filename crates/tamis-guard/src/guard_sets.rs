@@ -117,8 +117,7 @@ impl GuardSets {
     /// Replaces the lists of allowed and denied ids.
     pub(crate) fn set_lists(&self, config: &Config) {
         for ((_, set), running) in config.set_configs().zip(self.sets.values()) {
-            running.ids.set_allowed(set.allowed.clone());
-            running.ids.set_denied(set.denied.clone());
+            running.set_lists(set);
         }
     }
 
@@ -142,8 +141,6 @@ impl RunningSet {
         let set = || name.to_owned();
         let ids = IdSet::new(config.options.clone());
         let ids = Arc::new(ids.map_err(|error| GuardError::Plan { set: set(), error })?);
-        ids.set_allowed(config.allowed.clone());
-        ids.set_denied(config.denied.clone());
         let push = config.token.as_ref().map(|token| PushSource::new(Arc::clone(&ids), &token.0));
         let push = push.transpose().map_err(|_| GuardError::NoToken(set()))?.map(Arc::new);
         // The publication is created before the source, so that followers get each generation of the source.
@@ -154,6 +151,14 @@ impl RunningSet {
         let source = config.source.as_ref().map(|kind| {
             Arc::new(Source::start_shared(Arc::clone(&ids), Arc::clone(kind), options))
         });
-        Ok(Self { ids, source, push, publication })
+        let set = Self { ids, source, push, publication };
+        set.set_lists(config);
+        Ok(set)
+    }
+
+    fn set_lists(&self, config: &SetConfig) {
+        let checked = "checked when the configuration was read";
+        self.ids.set_allowed(&config.allowed).expect(checked);
+        self.ids.set_denied(&config.denied).expect(checked);
     }
 }

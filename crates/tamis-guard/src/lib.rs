@@ -62,9 +62,10 @@ pub use request::route::{Required, Route, RouteId};
 #[cfg(feature = "layer")]
 pub use request::single_flight::SingleFlight;
 pub use tamis_sources::{
-    AuditOptions, AuditReport, ChangeKind, Generation, IdSet, IdSetOptions, IdType, IntegerForm,
-    NotAnId, PassReason, Passed, PlanError, Policies, Policy, RefuseReason, RequestKey, Snapshot,
-    SnapshotError, SnapshotHead, SnapshotOptions, SnapshotStore, SyncState, Verdict, audit,
+    AuditOptions, AuditReport, ChangeKind, Generation, IdError, IdSet, IdSetOptions, IdType,
+    IntegerForm, NotAnId, PassReason, Passed, PlanError, Policies, Policy, RefuseReason,
+    RequestKey, Snapshot, SnapshotError, SnapshotHead, SnapshotOptions, SnapshotStore, SyncState,
+    ToId, Verdict, audit,
 };
 
 /// The sources of ids: the crate `tamis-sources`, and the leader source.

@@ -10,6 +10,8 @@
 //! thread watches the start time of the last successful read. If the start time is older than `stale_after`, the second
 //! thread sets the state to [`SyncState::Stale`], even if the source hangs in a read.
 //!
+//! [`IdSet::from_ids`] creates a set of known ids without a source.
+//!
 //! An `IdSet` has at most one source that builds generations. A [`PushSource`] can insert ids into the same set.
 //!
 //! Another program can add a kind of source by implementing [`SourceKind`]. The page of [`SourceKind`] has an example.
@@ -20,14 +22,12 @@
 //! use std::sync::Arc;
 //! use std::time::{Duration, Instant};
 //!
-//! use tamis_sources::{FileFormat, FileOptions, IdSet, IdSetOptions, IdType, IntegerForm};
-//! use tamis_sources::{Source, SourceOptions, SyncState};
+//! use tamis_sources::{FileFormat, FileOptions, IdSet, IdType, Source, SourceOptions, SyncState};
 //!
 //! let folder = tempfile::tempdir()?;
 //! let path = folder.path().join("ids.txt");
 //! std::fs::write(&path, "17\n42\n")?;
-//! let id = IdType::Integer { min: 1, max: 1000, form: IntegerForm::default() };
-//! let ids = Arc::new(IdSet::new(IdSetOptions::new(id))?);
+//! let ids = Arc::new(IdSet::new(IdType::integer())?);
 //! let file = FileOptions { quiet: Duration::ZERO, ..FileOptions::new(path, FileFormat::Lines) };
 //! let options = SourceOptions { interval: Duration::from_millis(10), ..SourceOptions::default() };
 //! let source = Source::start(Arc::clone(&ids), file, options);
@@ -59,11 +59,13 @@ pub use ids::change_kind::ChangeKind;
 pub use ids::change_listener::ChangeListener;
 pub use ids::generation::Generation;
 pub use ids::id::{IdType, IntegerForm, NotAnId};
+pub use ids::id_error::IdError;
 pub use ids::id_set::IdSet;
 pub use ids::id_set_options::IdSetOptions;
 pub use ids::negative_cache::{Passed, RequestKey};
 pub use ids::snapshot::{Snapshot, SnapshotError, SnapshotHead, SnapshotOptions, SnapshotStore};
 pub use ids::state::{Policies, Policy, SyncState};
+pub use ids::to_id::ToId;
 pub use ids::verdict::{PassReason, RefuseReason, Verdict};
 pub use kinds::file::{CsvColumn, FileFormat, FileOptions};
 #[cfg(feature = "databases")]

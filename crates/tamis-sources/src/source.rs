@@ -58,6 +58,7 @@ impl Source {
         kind: Arc<dyn SourceKind>,
         options: SourceOptions,
     ) -> Self {
+        ids.take();
         let run = Arc::new(Run {
             ids,
             options,

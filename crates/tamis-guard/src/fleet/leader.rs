@@ -176,10 +176,10 @@ impl LeaderReader {
             };
             each_change(run, &delta, |kind, id| match kind {
                 ChangeKind::Insert | ChangeKind::InsertRecent => {
-                    generation.insert(id, run.ids().options().id.value_of(id))
+                    generation.insert_key(id, run.ids().options().id.value_of(id))
                 }
                 ChangeKind::Delete => {
-                    generation.delete(id);
+                    generation.delete_key(id);
                     Ok(())
                 }
             })?;
@@ -202,14 +202,7 @@ impl LeaderReader {
     /// Applies changes, and claims the completeness that the leader reports. `asked` is a time before the request was
     /// sent.
     fn apply(&mut self, run: &Run, delta: &Delta, asked: Instant) -> Result<(), LeaderError> {
-        each_change(run, delta, |kind, id| match kind {
-            ChangeKind::Insert => run.ids().insert(id),
-            ChangeKind::InsertRecent => run.ids().insert_recent(id),
-            ChangeKind::Delete => {
-                run.ids().delete(id);
-                Ok(())
-            }
-        })?;
+        each_change(run, delta, |kind, id| run.ids().apply_change(kind, id))?;
         self.position = Some(delta.position());
         self.report(run, delta, asked);
         Ok(())

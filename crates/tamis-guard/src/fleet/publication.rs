@@ -55,11 +55,11 @@ impl PublicationOptions {
 ///
 /// ```
 /// use std::sync::Arc;
-/// use tamis_guard::{BearerToken, HttpServer, IdSet, IdSetOptions, IdType};
+/// use tamis_guard::{BearerToken, HttpServer, IdSet, IdType};
 /// use tamis_guard::{Publication, PublicationOptions};
 ///
 /// # async fn serve() -> Result<(), Box<dyn std::error::Error>> {
-/// let ids = Arc::new(IdSet::new(IdSetOptions::new(IdType::Uuid))?);
+/// let ids = Arc::new(IdSet::new(IdType::Uuid)?);
 /// // Create the publication before the source starts.
 /// let options = PublicationOptions::new("orders", BearerToken::new("a long secret")?);
 /// let publication = Arc::new(Publication::new(Arc::clone(&ids), &options));

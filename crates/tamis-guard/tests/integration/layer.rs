@@ -409,7 +409,7 @@ async fn a_false_positive_is_refused_after_its_first_404() {
 #[tokio::test]
 async fn a_shadow_route_only_counts() {
     let mut guarded = Guarded::of_products(|route| route.is_shadow = true);
-    guarded.layer.routes()[0].ids[0].ids.delete(b"5");
+    guarded.layer.routes()[0].ids[0].ids.delete(b"5").unwrap();
     assert_eq!(guarded.get("/products/5").await, 200);
     assert_eq!(guarded.get("/products/1000").await, 404);
     let counters = &guarded.layer.routes()[0].counters;

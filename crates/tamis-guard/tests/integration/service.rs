@@ -12,19 +12,12 @@ use bytes::Bytes;
 use http::{Request, Response};
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::BodyExt as _;
-use tamis_guard::{GuardedBody, IdSet, IdSetOptions, Route, RouteId, SyncState};
+use tamis_guard::{GuardedBody, IdSet, IdSetOptions, Route, RouteId};
 use tower_service::Service;
 
 /// Returns a set that is synced and knows these ids.
 pub fn known(options: IdSetOptions, known: impl IntoIterator<Item = i64>) -> Arc<IdSet> {
-    let ids = IdSet::new(options).unwrap();
-    let generation = ids.start_generation(1000).unwrap();
-    for id in known {
-        generation.load(id.to_string().as_bytes(), Some(id)).unwrap();
-    }
-    ids.publish_generation();
-    ids.set_state(SyncState::Synced);
-    Arc::new(ids)
+    Arc::new(IdSet::from_ids(options, known).unwrap())
 }
 
 /// Returns a route whose ids are at these places.

@@ -286,7 +286,7 @@ mod tests {
         assert_eq!(settled(&evidence, Duration::ZERO, &generation), Finding::Proven);
         assert_eq!(settled(&evidence, 2 * RECENT, &generation), Finding::Refuted);
         assert!(evidence.reason().unwrap().contains("3 ids"));
-        generation.insert(&id(2), None).unwrap();
+        generation.insert_key(&id(2), None).unwrap();
         assert_eq!(settled(&evidence, 2 * RECENT, &generation), Finding::Proven);
     }
 

@@ -153,14 +153,17 @@ impl Generation {
         self.base.as_ref().is_some_and(|base| base.contains(id))
     }
 
-    /// Inserts an id that exists now. `value` is the integer value of the id, if the id is an integer.
+    /// Inserts the key of an id that exists now. The key is the canonical text of the id, folded if the source folds
+    /// texts. A generation does not know the type of its ids, so it does not check the key.
+    /// [`IdSet::insert`](crate::IdSet::insert) and [`Loader`](crate::Loader) check ids. `value` is the integer value of
+    /// the id, if the id is an integer.
     ///
     /// # Errors
     ///
     /// [`PlanError`] if the filter must grow and the system has no memory. After the error, the full part contains the
     /// id.
-    pub fn insert(&self, id: &[u8], value: Option<i64>) -> Result<(), PlanError> {
-        let added = self.load(id, value);
+    pub fn insert_key(&self, id: &[u8], value: Option<i64>) -> Result<(), PlanError> {
+        let added = self.load_key(id, value);
         let key = self.fold.key(id);
         // The tombstone is removed after the filter contains the id. If the tombstone were removed first, a concurrent
         // lookup could miss the id.
@@ -169,12 +172,13 @@ impl Generation {
         added
     }
 
-    /// Inserts an id that the full read found. If the id was deleted during the full read, the id stays deleted.
+    /// Inserts the key of an id that the full read found. If the id was deleted during the full read, the id stays
+    /// deleted.
     ///
     /// # Errors
     ///
-    /// Returns the same errors as [`insert`](Self::insert).
-    pub fn load(&self, id: &[u8], value: Option<i64>) -> Result<(), PlanError> {
+    /// Returns the same errors as [`insert_key`](Self::insert_key).
+    pub(crate) fn load_key(&self, id: &[u8], value: Option<i64>) -> Result<(), PlanError> {
         match self.prepare_load(id, value) {
             Some(hash) => self.load_hashes(&[hash]),
             None => Ok(()),
@@ -194,7 +198,7 @@ impl Generation {
         (!self.base_contains(id)).then(|| self.hasher.hash(id))
     }
 
-    /// Inserts ids as [`load`](Self::load) does, but in batches. In a batch, the processor loads several cache lines at
+    /// Inserts ids as [`load_key`](Self::load_key) does, but in batches. In a batch, the processor loads several cache lines at
     /// the same time.
     pub(crate) fn load_hashes(&self, hashes: &[u64]) -> Result<(), PlanError> {
         let mut result = Ok(());
@@ -236,8 +240,9 @@ impl Generation {
         Ok(())
     }
 
-    /// Records that an id was deleted. If other ids may have the same key, the id passes until the next full read.
-    pub fn delete(&self, id: &[u8]) {
+    /// Records that the id with a key was deleted. If other ids may have the same key, the id passes until the next full
+    /// read.
+    pub fn delete_key(&self, id: &[u8]) {
         let deleted = if self.fold.is_precise() { &self.tombstones } else { &self.ignored };
         deleted.insert(&self.fold.key(id));
     }
@@ -311,11 +316,11 @@ mod tests {
     fn ids_are_found_after_growth_and_the_rate_is_kept() {
         let generation = Generation::new(1, 0.01).unwrap();
         for i in 0..100_000 {
-            generation.insert(&id(i), Some(i as i64)).unwrap();
+            generation.insert_key(&id(i), Some(i as i64)).unwrap();
         }
         assert!((0..100_000).all(|i| generation.contains(&id(i))));
         // An older part than the last part contains the id 0.
-        generation.insert(&id(0), Some(0)).unwrap();
+        generation.insert_key(&id(0), Some(0)).unwrap();
         let wrong = (100_000..200_000).filter(|&i| generation.contains(&id(i))).count() as f64;
         // The bound is five standard deviations above 1 %, for at most ten parts.
         assert!(wrong < 1000.0 + 5.0 * 1000_f64.sqrt(), "{wrong}");
@@ -327,13 +332,13 @@ mod tests {
     #[test]
     fn a_deleted_id_is_absent_until_it_is_inserted_again() {
         let generation = Generation::new(100, 0.01).unwrap();
-        generation.insert(b"7", Some(7)).unwrap();
-        generation.delete(b"7");
+        generation.insert_key(b"7", Some(7)).unwrap();
+        generation.delete_key(b"7");
         assert!(!generation.contains(b"7"));
         // The full read started before the deletion.
-        generation.load(b"7", Some(7)).unwrap();
+        generation.load_key(b"7", Some(7)).unwrap();
         assert!(!generation.contains(b"7"));
-        generation.insert(b"7", Some(7)).unwrap();
+        generation.insert_key(b"7", Some(7)).unwrap();
         assert!(generation.contains(b"7"));
         assert_eq!((generation.items(), generation.deleted()), (1, 0));
     }
@@ -341,13 +346,13 @@ mod tests {
     #[test]
     fn a_deletion_that_has_no_effect_counts_once() {
         let generation = Generation::new(100, 0.01).unwrap().with_fold(Fold::Case);
-        generation.load(b"Abc", None).unwrap();
+        generation.load_key(b"Abc", None).unwrap();
         for id in [b"abc", b"ABC", b"abc"] {
-            generation.delete(id);
+            generation.delete_key(id);
         }
         assert!(generation.contains(b"Abc"));
         assert_eq!(generation.deleted(), 1);
-        generation.insert(b"aBC", None).unwrap();
+        generation.insert_key(b"aBC", None).unwrap();
         assert_eq!(generation.deleted(), 0);
     }
 
@@ -359,11 +364,11 @@ mod tests {
             filter.try_insert(&id(i)).unwrap();
         }
         let generation = Generation::with_base(filter, 0.01).unwrap();
-        generation.insert(b"new", None).unwrap();
-        generation.delete(b"7");
+        generation.insert_key(b"new", None).unwrap();
+        generation.delete_key(b"7");
         assert!(!generation.contains(b"7") && generation.contains(b"new"));
         assert!((0..1000).all(|i| i == 7 || generation.contains(&id(i))));
-        generation.insert(b"7", Some(7)).unwrap();
+        generation.insert_key(b"7", Some(7)).unwrap();
         assert!(generation.contains(b"7"));
         assert!(generation.items().abs_diff(1001) < 100, "{}", generation.items());
     }
@@ -376,7 +381,7 @@ mod tests {
                 let generation = &generation;
                 threads.spawn(move || {
                     for i in (thread..60_000).step_by(4) {
-                        generation.insert(&id(i), None).unwrap();
+                        generation.insert_key(&id(i), None).unwrap();
                         assert!(generation.contains(&id(i)));
                     }
                 });

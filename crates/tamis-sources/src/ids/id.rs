@@ -13,7 +13,9 @@ use std::fmt;
 /// ```
 /// use tamis_sources::{IdType, IntegerForm};
 ///
-/// let id = IdType::Integer { min: 1, max: i64::MAX.into(), form: IntegerForm::default() };
+/// let id = IdType::Integer { min: 1, max: u64::MAX.into(), form: IntegerForm::default() };
+/// assert_eq!(id, IdType::integer());
+/// assert_eq!(IdType::text(), IdType::Text { max_bytes: 256 });
 /// assert_eq!(*id.canonical(b"007")?, *b"7");
 /// assert!(id.canonical(b"seven").is_err() && id.canonical(b"0").is_err());
 /// # Ok::<(), tamis_sources::NotAnId>(())
@@ -82,6 +84,18 @@ impl std::error::Error for NotAnId {}
 const MAX_INTEGER_BYTES: usize = 64;
 
 impl IdType {
+    /// Returns the type of the integers from 1 to [`u64::MAX`] in the [default form](IntegerForm::default).
+    #[must_use]
+    pub fn integer() -> Self {
+        Self::Integer { min: 1, max: u64::MAX.into(), form: IntegerForm::default() }
+    }
+
+    /// Returns the type of the texts of 1 to 256 bytes.
+    #[must_use]
+    pub fn text() -> Self {
+        Self::Text { max_bytes: 256 }
+    }
+
     /// Returns the canonical text of an id.
     ///
     /// # Errors

@@ -15,35 +15,38 @@ use crate::ids::change_kind::ChangeKind;
 use crate::ids::change_listener::ChangeListener;
 use crate::ids::evidence::{Evidence, Finding};
 use crate::ids::generation::Generation;
+use crate::ids::id_error::IdError;
 use crate::ids::id_set_options::IdSetOptions;
 use crate::ids::limiter::Limiter;
 use crate::ids::negative_cache::{NegativeCache, Passed, RequestKey};
 use crate::ids::state::{Policy, SyncState};
 use crate::ids::timed_state::TimedState;
+use crate::ids::to_id::ToId;
 use crate::ids::verdict::{PassReason, RefuseReason, Verdict};
 
 /// The maximum number of recent ids. The set removes the oldest recent id first.
 const MAX_RECENT: u64 = 100_000;
 
-/// The ids of a source. All methods take `&self`, so threads can share the set in an [`Arc`].
+/// The ids that exist. All methods take `&self`, so threads can share the set in an [`Arc`].
 ///
-/// A source calls [`insert`](Self::insert) and [`delete`](Self::delete) for each change. A source builds generations
-/// with [`start_generation`](Self::start_generation).
+/// [`from_ids`](Self::from_ids) creates a set of known ids. A [`Source`](crate::Source) fills an empty set and keeps the
+/// set in sync. The set stores the canonical text of each id: after `insert("007")`, a set of integers contains the
+/// id 7.
 ///
 /// # Examples
 ///
 /// ```
-/// use tamis_sources::{IdSet, IdSetOptions, IdType, SyncState};
+/// use tamis_sources::{IdSet, IdType};
 ///
-/// let ids = IdSet::new(IdSetOptions::new(IdType::Text { max_bytes: 100 }))?;
-/// let generation = ids.start_generation(1000)?;
-/// generation.load(b"alice", None)?;
-/// ids.publish_generation();
-/// ids.set_state(SyncState::Synced);
-/// assert!(ids.decide(b"alice").passes() && !ids.decide(b"nobody").passes());
-/// ids.insert(b"bob")?;
-/// assert!(ids.decide(b"bob").passes());
-/// # Ok::<(), tamis_sources::PlanError>(())
+/// let products = IdSet::from_ids(IdType::integer(), 1..=1000)?;
+/// assert!(products.decide(b"1000").passes() && !products.decide(b"1001").passes());
+/// products.insert(1001)?;
+/// assert!(products.decide(b"1001").passes());
+/// assert!(products.insert("abc").is_err());
+///
+/// let users = IdSet::from_ids(IdType::text(), ["alice", "bob"])?;
+/// assert!(users.decide(b"alice").passes() && !users.decide(b"nobody").passes());
+/// # Ok::<(), tamis_sources::IdError>(())
 /// ```
 #[derive(Debug)]
 pub struct IdSet {
@@ -53,6 +56,8 @@ pub struct IdSet {
     /// generation.
     building: ArcSwapOption<Generation>,
     state: TimedState,
+    /// True if a source fills the set, or if the program has set the state.
+    has_source: AtomicBool,
     allowed: ArcSwap<HashSet<Box<[u8]>>>,
     denied: ArcSwap<HashSet<Box<[u8]>>>,
     negative: NegativeCache,
@@ -67,12 +72,61 @@ pub struct IdSet {
 }
 
 impl IdSet {
-    /// Creates an empty set in the state [`SyncState::Warming`].
+    /// Creates a set of `ids` in the state [`SyncState::Synced`]. The set refuses all other ids at once.
+    ///
+    /// `options` is an [`IdType`], or [`IdSetOptions`] for other settings. The filter is created for the lower bound of
+    /// the iterator's size hint, and grows if the iterator returns more ids. The filter hashes with a new secret key.
+    ///
+    /// # Errors
+    ///
+    /// [`IdError::NotAnId`] at the first value that is not an id of the type; [`IdError::Plan`] if the rate is not
+    /// between 0 and 1, or if the system has no memory.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the operating system returns no random bytes.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use tamis_sources::{IdSet, IdSetOptions, IdType};
+    ///
+    /// let ids = IdSet::from_ids(IdType::integer(), ["0042000", "7"])?;
+    /// assert!(ids.decide(b"42000").passes() && !ids.decide(b"8").passes());
+    ///
+    /// let options = IdSetOptions { rate: 1e-4, ..IdSetOptions::new(IdType::integer()) };
+    /// let error = IdSet::from_ids(options, ["7", "abc"]).unwrap_err();
+    /// assert!(error.to_string().starts_with("\"abc\" is not written as an id of the set: the type of the set is integer"));
+    /// # Ok::<(), tamis_sources::IdError>(())
+    /// ```
+    pub fn from_ids(
+        options: impl Into<IdSetOptions>,
+        ids: impl IntoIterator<Item: ToId>,
+    ) -> Result<Self, IdError> {
+        let (set, ids) = (Self::new(options)?, ids.into_iter());
+        let generation = set.start_generation(ids.size_hint().0 as u64)?;
+        for id in ids {
+            let text = id.to_id();
+            let (id, value) = set.canonical_and_value(&text)?;
+            generation.load_key(&id, value)?;
+        }
+        set.publish_generation();
+        set.set_state(SyncState::Synced);
+        Ok(set)
+    }
+
+    /// Creates an empty set in the state [`SyncState::Warming`]. `options` is an [`IdType`], or [`IdSetOptions`] for
+    /// other settings.
+    ///
+    /// While the set is warming, **every unknown id passes**, by the default [policy](crate::Policies). A
+    /// [`Source`](crate::Source) fills the set and changes the state. A program without a source creates the set with
+    /// [`from_ids`](Self::from_ids), or inserts all ids and then calls [`set_state`](Self::set_state).
     ///
     /// # Errors
     ///
     /// [`PlanError`] if the rate is not between 0 and 1, or if the system has no memory.
-    pub fn new(options: IdSetOptions) -> Result<Self, PlanError> {
+    pub fn new(options: impl Into<IdSetOptions>) -> Result<Self, PlanError> {
+        let options = options.into();
         let first = Generation::new(0, options.rate)?;
         // The LRU policy evicts the oldest entry first. The default policy of the cache would reject new entries.
         let recent = Cache::builder()
@@ -87,6 +141,7 @@ impl IdSet {
             current: ArcSwap::from_pointee(first),
             building: ArcSwapOption::empty(),
             state: TimedState::new(),
+            has_source: AtomicBool::new(false),
             allowed: ArcSwap::default(),
             denied: ArcSwap::default(),
             negative: NegativeCache::new(
@@ -140,7 +195,21 @@ impl IdSet {
     /// Sets the state. A source calls this method for its set. A program without a source calls this method after the
     /// program has loaded all ids.
     pub fn set_state(&self, state: SyncState) {
+        self.take();
         self.state.set(state);
+    }
+
+    /// Records that a source, or the program itself, fills the set and sets its state.
+    pub(crate) fn take(&self) {
+        // Relaxed: the flag publishes no other data.
+        self.has_source.store(true, Ordering::Relaxed);
+    }
+
+    /// Tests whether nothing ends the state [`SyncState::Warming`] of the set: no source was started for the set, and
+    /// the program has not set the state. The inserts of a program do not change the state.
+    #[must_use]
+    pub fn lacks_source(&self) -> bool {
+        self.state.get() == SyncState::Warming && !self.has_source.load(Ordering::Relaxed)
     }
 
     /// Sets the state to synced until `end`. After `end`, the set decides about unknown ids as in the state stale.
@@ -168,12 +237,63 @@ impl IdSet {
         Arc::clone(self.listener.get_or_init(create))
     }
 
-    /// Applies a change, and sends the change to the listener.
-    fn change<R>(&self, kind: ChangeKind, id: &[u8], apply: impl Fn() -> R) -> R {
-        let Some(listener) = self.listener.get() else { return apply() };
+    /// Applies a change to the id with a key, and sends the change to the listener. The key is the canonical text of the
+    /// id, folded if the source folds texts. The set does not check the key: [`insert`](Self::insert),
+    /// [`insert_recent`](Self::insert_recent) and [`delete`](Self::delete) check an id.
+    ///
+    /// # Errors
+    ///
+    /// [`PlanError`] if a filter must grow and the system has no memory. After the error, the set contains the id
+    /// nevertheless.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the [listener](Self::listen) of the set does not apply the change.
+    pub fn apply_change(&self, kind: ChangeKind, key: &[u8]) -> Result<(), PlanError> {
+        let Some(listener) = self.listener.get() else { return self.apply(kind, key) };
         let mut result = None;
-        listener.record(kind, id, &mut || result = Some(apply()));
+        listener.record(kind, key, &mut || result = Some(self.apply(kind, key)));
         result.expect("a listener applies the change")
+    }
+
+    fn apply(&self, kind: ChangeKind, key: &[u8]) -> Result<(), PlanError> {
+        match kind {
+            ChangeKind::Insert => self.apply_insert(key),
+            ChangeKind::InsertRecent => {
+                self.recent.insert(self.key(key).into(), ());
+                // Release: a reader that sees the flag also sees the entry.
+                self.has_recent.store(true, Ordering::Release);
+                self.apply_insert(key)
+            }
+            ChangeKind::Delete => {
+                self.apply_delete(key);
+                Ok(())
+            }
+        }
+    }
+
+    /// Inserts the id with a key, as [`apply_change`](Self::apply_change) does.
+    #[cfg(feature = "databases")]
+    pub(crate) fn insert_key(&self, key: &[u8]) -> Result<(), PlanError> {
+        self.apply_change(ChangeKind::Insert, key)
+    }
+
+    /// Deletes the id with a key, as [`apply_change`](Self::apply_change) does.
+    #[cfg(feature = "databases")]
+    pub(crate) fn delete_key(&self, key: &[u8]) {
+        self.apply_change(ChangeKind::Delete, key).expect("a deletion needs no new filter");
+    }
+
+    fn canonical<'t>(&self, text: &'t [u8]) -> Result<Cow<'t, [u8]>, IdError> {
+        self.canonical_and_value(text).map(|(canonical, _)| canonical)
+    }
+
+    fn canonical_and_value<'t>(
+        &self,
+        text: &'t [u8],
+    ) -> Result<(Cow<'t, [u8]>, Option<i64>), IdError> {
+        let id_type = &self.options.id;
+        id_type.canonical_and_value(text).map_err(|why| IdError::not_an_id(text, id_type, why))
     }
 
     /// Returns the current generation.
@@ -188,7 +308,7 @@ impl IdSet {
     }
 
     /// Starts a new generation for about `items` ids. The set also applies all changes after this call to the new
-    /// generation. The source [loads](Generation::load) all ids that existed when this call began, and then calls
+    /// generation. The source [loads](crate::Loader) all ids that existed when this call began, and then calls
     /// [`publish_generation`](Self::publish_generation).
     ///
     /// If an earlier generation was started but not published, the set drops the earlier generation.
@@ -241,26 +361,27 @@ impl IdSet {
         self.building.store(None);
     }
 
-    /// Records that an id exists now. `id` is in its canonical text.
+    /// Records that an id exists now. The set reads the id like a value of a request: a set of integers takes `42`,
+    /// `"42"`, `b"42"` and `"0042"` as the id 42. An insert does not change the [state](Self::state) of the set.
     ///
     /// # Errors
     ///
-    /// [`PlanError`] if a filter must grow and the system has no memory. After the error, the set contains the id
-    /// nevertheless.
-    pub fn insert(&self, id: &[u8]) -> Result<(), PlanError> {
-        self.change(ChangeKind::Insert, id, || self.apply_insert(id))
+    /// [`IdError::NotAnId`] if the value is not an id of the type; [`IdError::Plan`] if a filter must grow and the system
+    /// has no memory. After `Plan`, the set contains the id nevertheless.
+    pub fn insert(&self, id: impl ToId) -> Result<(), IdError> {
+        Ok(self.apply_change(ChangeKind::Insert, &self.canonical(&id.to_id())?)?)
     }
 
     fn apply_insert(&self, id: &[u8]) -> Result<(), PlanError> {
         let value = self.options.id.value_of(id);
-        let current = self.current.load().insert(id, value);
+        let current = self.current.load().insert_key(id, value);
         let building = match &*self.building.load() {
-            Some(building) => building.insert(id, value),
+            Some(building) => building.insert_key(id, value),
             None => Ok(()),
         };
         // If a generation was published between the two inserts above, neither insert has changed the new generation.
         // Therefore a third insert adds the id to the new generation.
-        self.current.load().insert(id, value)?;
+        self.current.load().insert_key(id, value)?;
         self.negative.remove(&self.key(id));
         current.and(building)
     }
@@ -271,23 +392,26 @@ impl IdSet {
     /// # Errors
     ///
     /// Returns the same errors as [`insert`](Self::insert).
-    pub fn insert_recent(&self, id: &[u8]) -> Result<(), PlanError> {
-        self.recent.insert(self.key(id).into(), ());
-        // Release: a reader that sees the flag also sees the entry.
-        self.has_recent.store(true, Ordering::Release);
-        self.change(ChangeKind::InsertRecent, id, || self.apply_insert(id))
+    pub fn insert_recent(&self, id: impl ToId) -> Result<(), IdError> {
+        Ok(self.apply_change(ChangeKind::InsertRecent, &self.canonical(&id.to_id())?)?)
     }
 
-    /// Records that an id was deleted. `id` is in its canonical text.
-    pub fn delete(&self, id: &[u8]) {
-        self.change(ChangeKind::Delete, id, || {
-            self.delete_current(id);
-            if let Some(building) = &*self.building.load() {
-                // After this deletion, the full read of the building generation may find the id.
-                building.delete(id);
-            }
-            self.delete_current(id);
-        });
+    /// Records that an id was deleted. The set reads the id as [`insert`](Self::insert) does.
+    ///
+    /// # Errors
+    ///
+    /// [`IdError::NotAnId`] if the value is not an id of the type.
+    pub fn delete(&self, id: impl ToId) -> Result<(), IdError> {
+        Ok(self.apply_change(ChangeKind::Delete, &self.canonical(&id.to_id())?)?)
+    }
+
+    fn apply_delete(&self, id: &[u8]) {
+        self.delete_current(id);
+        if let Some(building) = &*self.building.load() {
+            // After this deletion, the full read of the building generation may find the id.
+            building.delete_key(id);
+        }
+        self.delete_current(id);
     }
 
     fn delete_current(&self, id: &[u8]) {
@@ -295,18 +419,34 @@ impl IdSet {
         // A source may report all ids that were ever deleted. If the filter does not contain an id, a tombstone would
         // waste memory.
         if current.contains(id) {
-            current.delete(id);
+            current.delete_key(id);
         }
     }
 
-    /// Replaces the list of ids that always pass.
-    pub fn set_allowed(&self, ids: HashSet<Box<[u8]>>) {
-        self.allowed.store(Arc::new(ids));
+    /// Replaces the list of ids that always pass. The set reads each id as [`insert`](Self::insert) does.
+    ///
+    /// # Errors
+    ///
+    /// [`IdError::NotAnId`] at the first value that is not an id of the type. After the error, the list is unchanged.
+    pub fn set_allowed(&self, ids: impl IntoIterator<Item: ToId>) -> Result<(), IdError> {
+        self.allowed.store(self.list(ids)?);
+        Ok(())
     }
 
-    /// Replaces the list of ids that never pass. An id that is in both lists passes.
-    pub fn set_denied(&self, ids: HashSet<Box<[u8]>>) {
-        self.denied.store(Arc::new(ids));
+    /// Replaces the list of ids that never pass. An id that is in both lists passes. The set reads each id as
+    /// [`insert`](Self::insert) does.
+    ///
+    /// # Errors
+    ///
+    /// Returns the same errors as [`set_allowed`](Self::set_allowed).
+    pub fn set_denied(&self, ids: impl IntoIterator<Item: ToId>) -> Result<(), IdError> {
+        self.denied.store(self.list(ids)?);
+        Ok(())
+    }
+
+    fn list(&self, ids: impl IntoIterator<Item: ToId>) -> Result<Arc<HashSet<Box<[u8]>>>, IdError> {
+        let ids = ids.into_iter().map(|id| Ok(self.canonical(&id.to_id())?.into()));
+        ids.collect::<Result<_, _>>().map(Arc::new)
     }
 
     /// Decides about an id. `text` is the id as written in the request.

@@ -33,6 +33,13 @@ pub struct IdSetOptions {
     pub is_trusted: bool,
 }
 
+/// Returns the default settings for ids of a type.
+impl From<IdType> for IdSetOptions {
+    fn from(id: IdType) -> Self {
+        Self::new(id)
+    }
+}
+
 impl IdSetOptions {
     /// Returns the default settings for ids of a type.
     #[must_use]

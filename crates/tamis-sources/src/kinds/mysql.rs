@@ -10,7 +10,7 @@
 //!   position. The generation receives all changes of the log after the position. `visible.rs` describes when a query
 //!   sees a transaction of the log.
 //! * **Deleted ids stay deleted.** The full read may find a row that is deleted shortly afterwards. The log contains
-//!   the deletion, and [`Generation::load`](crate::Generation::load) does not undo a deletion.
+//!   the deletion, and [`Loader`](crate::Loader) does not undo a deletion.
 //! * **The source applies a transaction atomically.** The source inserts new ids immediately. The source delays
 //!   deletions until the commit, because a transaction may delete a row and insert the row again (`REPLACE`).
 //! * **The lag is measured.** At each interval the source queries the log position of the server. When the stream has

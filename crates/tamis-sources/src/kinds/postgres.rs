@@ -11,7 +11,7 @@
 //!   stream. The snapshot of an ordinary transaction is not sufficient, because a commit enters the log before other
 //!   transactions see the commit. A synchronous standby can extend the time between the log record and the visibility.
 //! * **Deleted ids stay deleted.** The stream may deliver the deletion of a row before the full read finds the row.
-//!   [`Generation::load`](crate::Generation::load) does not undo a deletion.
+//!   [`Loader`](crate::Loader) does not undo a deletion.
 //! * **The source applies a transaction atomically.** The server sends a transaction after its commit. The source
 //!   inserts new ids on arrival. The source delays deletions until the end of the transaction, because the transaction
 //!   may insert a deleted id again.

@@ -20,7 +20,7 @@ use crate::source::run::{Reader, SourceOptions};
 /// use std::sync::Arc;
 /// use std::time::{Duration, Instant};
 ///
-/// use tamis_sources::{AuditSource, IdSet, IdSetOptions, IdType, Source, SourceError};
+/// use tamis_sources::{AuditSource, IdSet, IdType, Source, SourceError};
 /// use tamis_sources::{Reader, Run, SourceKind, SourceOptions, SyncState};
 ///
 /// #[derive(Clone, Debug)]
@@ -58,7 +58,7 @@ use crate::source::run::{Reader, SourceOptions};
 ///     }
 /// }
 ///
-/// let ids = Arc::new(IdSet::new(IdSetOptions::new(IdType::Text { max_bytes: 100 }))?);
+/// let ids = Arc::new(IdSet::new(IdType::text())?);
 /// let source = Source::start(Arc::clone(&ids), Fixed(vec!["alice"]), SourceOptions::default());
 /// let end = Instant::now() + Duration::from_secs(10);
 /// while ids.state() != SyncState::Synced {

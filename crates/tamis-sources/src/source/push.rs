@@ -6,6 +6,7 @@ use std::sync::Arc;
 use subtle::ConstantTimeEq as _;
 use tamis::PlanError;
 
+use crate::ids::id_error::IdError;
 use crate::ids::id_set::IdSet;
 
 /// Inserts and deletes ids for a caller that presents the token.
@@ -19,9 +20,9 @@ use crate::ids::id_set::IdSet;
 /// ```
 /// use std::sync::Arc;
 /// use tamis_sources::PushSource;
-/// use tamis_sources::{IdSet, IdSetOptions, IdType};
+/// use tamis_sources::{IdSet, IdType};
 ///
-/// let ids = Arc::new(IdSet::new(IdSetOptions::new(IdType::Text { max_bytes: 100 }))?);
+/// let ids = Arc::new(IdSet::new(IdType::text())?);
 /// let push = PushSource::new(Arc::clone(&ids), "a long secret")?;
 /// let pushed = push.insert("a long secret", ["alice", ""])?;
 /// assert_eq!((pushed.ids, pushed.invalid), (1, 1));
@@ -89,10 +90,12 @@ impl PushSource {
         ids: impl IntoIterator<Item = impl AsRef<[u8]>>,
     ) -> Result<Pushed, PushError> {
         let mut result = Ok(());
-        let pushed = self.each(token.as_ref(), ids, |id| {
-            if let Err(error) = self.ids.insert_recent(id) {
+        let pushed = self.each(token.as_ref(), ids, |id| match self.ids.insert_recent(id) {
+            Err(IdError::Plan(error)) => {
                 result = Err(PushError::Plan(error));
+                Ok(())
             }
+            inserted => inserted,
         })?;
         result.map(|()| pushed)
     }
@@ -114,7 +117,7 @@ impl PushSource {
         &self,
         token: &[u8],
         ids: impl IntoIterator<Item = impl AsRef<[u8]>>,
-        mut change: impl FnMut(&[u8]),
+        mut change: impl FnMut(&[u8]) -> Result<(), IdError>,
     ) -> Result<Pushed, PushError> {
         // The comparison takes constant time: it depends only on the length of the caller's token.
         if !bool::from(self.token.ct_eq(token)) {
@@ -122,11 +125,8 @@ impl PushSource {
         }
         let mut pushed = Pushed::default();
         for text in ids {
-            match self.ids.options().id.canonical(text.as_ref()) {
-                Ok(id) => {
-                    change(&id);
-                    pushed.ids += 1;
-                }
+            match change(text.as_ref()) {
+                Ok(()) => pushed.ids += 1,
                 Err(_) => pushed.invalid += 1,
             }
         }

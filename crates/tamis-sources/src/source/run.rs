@@ -370,7 +370,7 @@ impl Run {
         match self.canonical(text) {
             Some(id) => {
                 before(&id);
-                self.ids.insert(&id)?;
+                self.ids.insert_key(&id)?;
             }
             None => self.count(Rows { ids: 0, invalid: 1 }),
         }

@@ -1,6 +1,5 @@
 //! An audit finds each id that a set refuses, and a rate that is too high.
 
-use std::collections::HashSet;
 use std::fs;
 use std::time::{Duration, Instant};
 
@@ -36,15 +35,7 @@ fn integers() -> IdType {
 fn set(id: IdType, rate: f64, rows: &[String]) -> IdSet {
     // No id is recent, so that the negative cache takes each of them.
     let recent_for = Duration::ZERO;
-    let set = IdSet::new(IdSetOptions { rate, recent_for, ..IdSetOptions::new(id) }).unwrap();
-    let generation = set.start_generation(rows.len() as u64).unwrap();
-    for row in rows {
-        let id = set.options().id.canonical(row.as_bytes()).unwrap().into_owned();
-        generation.load(&id, set.options().id.value_of(&id)).unwrap();
-    }
-    set.publish_generation();
-    set.set_state(SyncState::Synced);
-    set
+    IdSet::from_ids(IdSetOptions { rate, recent_for, ..IdSetOptions::new(id) }, rows).unwrap()
 }
 
 fn numbers(last: u32) -> Vec<String> {
@@ -83,7 +74,7 @@ fn a_good_set_passes_with_each_type_of_id() {
 fn a_refused_id_is_found() {
     let rows = numbers(20_000);
     let ids = set(integers(), 0.001, &rows[..19_990]);
-    ids.delete(b"5");
+    ids.delete(b"5").unwrap();
     let report = audited(&ids, &rows, QUICK);
     assert!(!report.is_complete());
     assert_eq!(report.present_refused, 11);
@@ -121,7 +112,7 @@ fn an_id_that_the_set_learns_in_time_is_none() {
 fn an_id_that_was_deleted_meanwhile_is_none() {
     let rows = numbers(100);
     let ids = set(integers(), 0.001, &rows);
-    ids.delete(b"100");
+    ids.delete(b"100").unwrap();
     // The last row is only in the first read.
     let mut last = 101;
     let shrinking = || {
@@ -164,7 +155,7 @@ fn the_state_and_the_policies_do_not_count() {
     let report = audited(&ids, &numbers(5), QUICK);
     assert_eq!((report.state, report.present_refused), (SyncState::Warming, 5));
     assert_eq!((report.absent_passed, report.estimated_rate), (0, 0.0));
-    ids.set_denied(HashSet::from([b"7"[..].into()]));
+    ids.set_denied([7]).unwrap();
     assert_eq!(ids.decide(b"7"), Verdict::Refuse(RefuseReason::Denied));
 }
 

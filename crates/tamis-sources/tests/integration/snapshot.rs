@@ -72,8 +72,8 @@ fn random_generation(random: &mut Random, has_base: bool) -> (Generation, BTreeM
         let i = random.below(changes);
         let exists = random.below(8) > 0;
         match exists {
-            true => generation.insert(&id(i), Some(i as i64)).unwrap(),
-            false => generation.delete(&id(i)),
+            true => generation.insert_key(&id(i), Some(i as i64)).unwrap(),
+            false => generation.delete_key(&id(i)),
         }
         known.insert(i, exists);
     }
@@ -102,11 +102,11 @@ fn a_snapshot_has_the_answers_of_its_generation() {
         assert_eq!((copy.bytes(), copy.rate()), (generation.bytes(), generation.rate()));
         // Both go on in the same way: a deleted id can come back, and the filter grows.
         for (&i, _) in known.iter().filter(|(_, exists)| !**exists) {
-            copy.insert(&id(i), None).unwrap();
+            copy.insert_key(&id(i), None).unwrap();
             assert!(copy.contains(&id(i)));
         }
         for i in 1_000_000..1_030_000 {
-            copy.insert(&id(i), None).unwrap();
+            copy.insert_key(&id(i), None).unwrap();
         }
         assert!((1_000_000..1_030_000).all(|i| copy.contains(&id(i))));
     }
@@ -120,9 +120,9 @@ fn a_snapshot_while_ids_change_has_all_changes_up_to_its_position() {
     std::thread::scope(|threads| {
         let writer = threads.spawn(|| {
             for i in 0..60_000 {
-                generation.insert(&id(i), None).unwrap();
+                generation.insert_key(&id(i), None).unwrap();
                 if i % 2 == 1 {
-                    generation.delete(&id(i));
+                    generation.delete_key(&id(i));
                 }
                 position.store(i + 1, Ordering::Release);
             }
@@ -137,9 +137,9 @@ fn a_snapshot_while_ids_change_has_all_changes_up_to_its_position() {
             }
             // The reader applies the changes after the position again.
             for i in known..60_000 {
-                copy.insert(&id(i), None).unwrap();
+                copy.insert_key(&id(i), None).unwrap();
                 if i % 2 == 1 {
-                    copy.delete(&id(i));
+                    copy.delete_key(&id(i));
                 }
             }
             for i in 0..60_000 {
@@ -152,7 +152,7 @@ fn a_snapshot_while_ids_change_has_all_changes_up_to_its_position() {
 #[test]
 fn damaged_bytes_are_an_error() {
     let (generation, _) = random_generation(&mut Random(3), true);
-    generation.delete(b"1");
+    generation.delete_key(b"1");
     let bytes = written(&generation);
     assert!(read(&bytes).is_ok());
     let mut random = Random(5);
@@ -191,7 +191,7 @@ fn a_store_returns_what_it_saved_to_the_same_source_only() {
     let ids = integers(100);
     assert!(store.is_due() && store.load("shop", &ids).unwrap().is_none());
     let generation = Generation::new(1, 0.01).unwrap();
-    generation.insert(b"7", Some(7)).unwrap();
+    generation.insert_key(b"7", Some(7)).unwrap();
     save(&store, "shop", &ids, b"log 3, byte 500", &generation).unwrap();
     assert!(!store.is_due());
     let loaded = store.load("shop", &ids).unwrap().unwrap();

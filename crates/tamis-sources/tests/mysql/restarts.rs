@@ -66,7 +66,7 @@ fn a_log_that_has_lost_its_end_is_not_continued() {
     restart(&mysql).1.stop();
     // As if the writer had applied a deletion that the server then lost in a crash.
     rewrite(&path, |snapshot| {
-        snapshot.generation.delete(b"7");
+        snapshot.generation.delete_key(b"7");
         assert!(snapshot.head.created <= SystemTime::now());
     });
     move_end(&path, 300);

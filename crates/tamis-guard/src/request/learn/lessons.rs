@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use http::HeaderMap;
 use http::request::Parts;
+use tamis_sources::IdError;
 
 use crate::request::json::Json;
 use crate::request::learn::counters::NotLearnt;
@@ -137,12 +138,11 @@ impl Lesson {
     /// Learns the values that were found.
     fn learn(&mut self, rule: &LearnRule) {
         for value in std::mem::take(&mut self.values) {
-            let Ok(id) = rule.ids.options().id.canonical(&value) else {
+            if let Err(IdError::NotAnId { .. }) = rule.ids.insert_recent(&value) {
                 self.has_wrong = true;
                 continue;
-            };
-            // An error means that the filter cannot grow. In spite of the error, the set contains the id.
-            _ = rule.ids.insert_recent(&id);
+            }
+            // Another error means that the filter cannot grow. In spite of the error, the set contains the id.
             rule.counters.count_learnt();
             self.has_learnt = true;
         }

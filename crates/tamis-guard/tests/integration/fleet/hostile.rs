@@ -39,7 +39,7 @@ fn ok(body: &[u8]) -> Vec<u8> {
 
 fn snapshot(position: &[u8], ids: &str) -> Vec<u8> {
     let generation = Generation::new(10, 1e-7).unwrap();
-    generation.insert(b"5", Some(5)).unwrap();
+    generation.insert_key(b"5", Some(5)).unwrap();
     let head = SnapshotHead {
         ids: ids.to_owned(),
         source: "products".to_owned(),

@@ -82,7 +82,7 @@ fn changes_follow_a_position() {
     assert_eq!((none.since, none.position(), none.changes().count()), (position, position, 0));
     assert!(matches!(none.knowledge, Knowledge::Age(age) if age < Duration::from_secs(30)));
     leader.ids.insert(b"500").unwrap();
-    leader.ids.delete(b"1");
+    leader.ids.delete(b"1").unwrap();
     let two = Delta::decode(&get(&format!("wait=30000&since={tag}")).body).unwrap();
     let ids: Vec<_> = two.changes().map(|it| it.id.to_vec()).collect();
     assert_eq!(ids, [b"500".to_vec(), b"1".to_vec()]);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tamis_guard::source::{FileFormat, FileOptions, LeaderOptions, Source, SourceOptions};
-use tamis_guard::{IdType, Publication, PublicationOptions, SyncState};
+use tamis_guard::{ChangeKind, IdType, Publication, PublicationOptions, SyncState};
 
 use super::instances::{Follower, Leader, Server, any_port, leader_options, token, write_list};
 use crate::checker::*;
@@ -27,7 +27,7 @@ fn followers_get_all_ids_and_then_each_change_at_once() {
         assert!(!has(&follower.ids, 1001));
     }
     leader.ids.insert(b"5000").unwrap();
-    leader.ids.delete(b"7");
+    leader.ids.delete(b"7").unwrap();
     leader.ids.insert_recent(b"5001").unwrap();
     for follower in &followers {
         let is_done = || {
@@ -79,7 +79,7 @@ fn a_follower_takes_each_key_of_a_folded_text() {
     wait_synced(&source);
     // A source inserts keys. The key of a blank id is empty, and a key may be longer than its id.
     for key in ["", "longer than each id", "last"] {
-        leader.insert(key.as_bytes()).unwrap();
+        leader.apply_change(ChangeKind::Insert, key.as_bytes()).unwrap();
     }
     wait_until(&source, "the last change", || has(&follower, "last"));
     let generation = follower.generation();
@@ -177,7 +177,7 @@ fn forgotten_changes_are_replaced_by_a_snapshot() {
     for id in 1000..100_000_u64 {
         leader.ids.insert(id.to_string().as_bytes()).unwrap();
     }
-    leader.ids.delete(b"5");
+    leader.ids.delete(b"5").unwrap();
     proxy.heal();
     let has_all = || knows(&follower.ids, 99_999) && !has(&follower.ids, 5);
     wait_until(&follower.source, "a snapshot", has_all);

@@ -30,7 +30,7 @@ async fn a_404_for_an_id_that_is_new_in_the_guard_is_not_kept() {
         assert_eq!(guarded.reached(), 1, "{uri}");
     }
     let again = ids.start_generation(10).unwrap();
-    again.load(b"500", Some(500)).unwrap();
+    again.insert_key(b"500", Some(500)).unwrap();
     ids.publish_generation();
     twice(&mut guarded, "/products/500").await;
     assert_eq!(guarded.reached(), 2);

@@ -12,14 +12,7 @@ fn integers() -> IdType {
 }
 
 fn synced(options: IdSetOptions, ids: &[&str]) -> IdSet {
-    let set = IdSet::new(options).unwrap();
-    let generation = set.start_generation(1000).unwrap();
-    for id in ids {
-        generation.load(id.as_bytes(), id.parse().ok()).unwrap();
-    }
-    set.publish_generation();
-    set.set_state(SyncState::Synced);
-    set
+    IdSet::from_ids(options, ids).unwrap()
 }
 
 const ABSENT: Verdict = Verdict::Refuse(RefuseReason::Absent);
@@ -35,7 +28,7 @@ fn known_ids_pass_and_others_are_refused() {
         assert_eq!(verdict, Verdict::Refuse(RefuseReason::NotAnId), "{text}");
     }
     set.insert(b"3").unwrap();
-    set.delete(b"1");
+    set.delete(b"1").unwrap();
     assert_eq!((set.decide(b"3"), set.decide(b"1")), (KNOWN, ABSENT));
 }
 
@@ -58,13 +51,87 @@ fn each_state_has_its_policy() {
 #[test]
 fn lists_go_before_the_filter() {
     let set = synced(IdSetOptions::new(integers()), &["1", "2"]);
-    let list = |ids: &[&[u8]]| ids.iter().map(|&id| id.into()).collect();
-    set.set_denied(list(&[b"1", b"9"]));
-    set.set_allowed(list(&[b"9"]));
+    set.set_denied([1, 9]).unwrap();
+    set.set_allowed([9]).unwrap();
     assert_eq!(set.decide(b"1"), Verdict::Refuse(RefuseReason::Denied));
     assert_eq!(set.decide(b"9"), Verdict::Pass(PassReason::Allowed));
-    set.set_denied(HashSet::new());
+    set.set_denied([0; 0]).unwrap();
     assert_eq!(set.decide(b"1"), KNOWN);
+}
+
+#[test]
+fn a_set_of_ids_is_synced_and_refuses_other_ids() {
+    let set = IdSet::from_ids(IdType::integer(), 1..=1000_u64).unwrap();
+    assert_eq!((set.state(), set.lacks_source()), (SyncState::Synced, false));
+    assert!((1..=1000).all(|id| set.decide(id.to_string().as_bytes()) == KNOWN));
+    assert_eq!(set.decide(b"1001"), ABSENT);
+    assert_eq!(set.generation().highest(), Some(1000));
+    let set = IdSet::from_ids(IdType::text(), ["a", "b"]).unwrap();
+    assert_eq!((set.decide(b"a"), set.decide(b"c")), (KNOWN, ABSENT));
+    let uuid = "67E55044-10B1-426F-9247-BB680E5FE0C8".to_owned();
+    let set = IdSet::from_ids(IdType::Uuid, vec![uuid.clone()]).unwrap();
+    assert_eq!(set.decide(uuid.to_lowercase().as_bytes()), KNOWN);
+    // The iterator does not know how many ids it has.
+    let set = IdSet::from_ids(IdType::integer(), (1..=50_000).filter(|id| id % 2 == 0)).unwrap();
+    assert!((1..=50_000).step_by(2).all(|id| set.decide((id + 1).to_string().as_bytes()) == KNOWN));
+    let nothing = IdSet::from_ids(IdType::text(), [""; 0]).unwrap();
+    assert_eq!(nothing.decide(b"a"), ABSENT);
+}
+
+#[test]
+fn an_id_is_known_by_its_canonical_text() {
+    let set = synced(IdSetOptions::new(integers()), &[]);
+    set.insert(b"0042000").unwrap();
+    set.insert_recent("+7").unwrap();
+    assert_eq!((set.decide(b"42000"), set.decide(b"7")), (KNOWN, KNOWN));
+    assert_eq!(set.generation().highest(), Some(42_000));
+    set.delete("0007").unwrap();
+    set.delete(42_000).unwrap();
+    assert_eq!(set.decide(b"42000"), ABSENT);
+    // The id 7 is recent.
+    assert_eq!(set.decide(b"7"), Verdict::Pass(PassReason::Recent));
+    set.set_denied(["007"]).unwrap();
+    assert_eq!(set.decide(b"7"), Verdict::Refuse(RefuseReason::Denied));
+}
+
+#[test]
+fn a_value_that_is_not_an_id_is_refused_by_name() {
+    let set = synced(IdSetOptions::new(integers()), &["1"]);
+    set.set_denied(["1"]).unwrap();
+    let long = "9".repeat(1000);
+    for (id, expected) in [
+        ("abc", "\"abc\" is not written as an id of the set: the type of the set is integer 1.."),
+        ("", "\"\" is not written as an id"),
+        ("0", "\"0\" is out of the range of ids of the set"),
+        ("a\n", r#""a\n" is not written"#),
+        (&long, "9\" is not written as an id"),
+    ] {
+        for error in [
+            set.insert(id).unwrap_err(),
+            set.insert_recent(id).unwrap_err(),
+            set.delete(id).unwrap_err(),
+            set.set_allowed([id]).unwrap_err(),
+            set.set_denied([id]).unwrap_err(),
+            IdSet::from_ids(integers(), ["1", id]).unwrap_err(),
+        ] {
+            assert!(error.to_string().contains(expected), "{error}");
+            assert!(error.to_string().len() < 300, "{error}");
+        }
+    }
+    assert_eq!(set.generation().items(), 1);
+    assert_eq!(set.decide(b"1"), Verdict::Refuse(RefuseReason::Denied), "the list is unchanged");
+}
+
+#[test]
+fn a_set_lacks_a_source_until_one_takes_it_or_the_program_sets_the_state() {
+    let set = IdSet::new(integers()).unwrap();
+    set.insert(1).unwrap();
+    assert!(set.lacks_source() && set.decide(b"2").passes());
+    set.set_state(SyncState::Warming);
+    assert!(!set.lacks_source());
+    let set = IdSet::new(integers()).unwrap();
+    set.take();
+    assert!(!set.lacks_source());
 }
 
 #[test]
@@ -72,11 +139,11 @@ fn a_change_during_a_rebuild_reaches_both_generations() {
     let set = synced(IdSetOptions::new(integers()), &["1", "2"]);
     let generation = set.start_generation(10).unwrap();
     set.insert(b"3").unwrap();
-    set.delete(b"1");
+    set.delete(b"1").unwrap();
     assert_eq!((set.decide(b"3"), set.decide(b"1")), (KNOWN, ABSENT));
     // The full read started before both changes.
     for id in [b"1", b"2"] {
-        generation.load(id, None).unwrap();
+        generation.load_key(id, None).unwrap();
     }
     set.publish_generation();
     assert_eq!(set.decide(b"2"), KNOWN);
@@ -112,7 +179,7 @@ fn a_404_from_before_a_generation_is_forgotten() {
     let generation = set.start_generation(10).unwrap();
     // The ids 1 and 2 were deleted, and then created again.
     for id in [b"1", b"2"] {
-        generation.load(id, None).unwrap();
+        generation.load_key(id, None).unwrap();
     }
     assert!(set.is_not_found(b"1", request()));
     set.publish_generation();
@@ -123,7 +190,7 @@ fn a_404_from_before_a_generation_is_forgotten() {
 #[test]
 fn the_deletion_of_an_id_that_the_filter_does_not_have_takes_no_memory() {
     let set = synced(IdSetOptions::new(integers()), &["1"]);
-    set.delete(b"2");
+    set.delete(b"2").unwrap();
     assert_eq!((set.generation().items(), set.generation().deleted()), (1, 0));
 }
 
@@ -136,13 +203,13 @@ fn deletions_during_a_rebuild_of_ids_that_the_filter_does_not_have_take_no_memor
         let generation = set.start_generation_from(empty);
         // A source may report all deleted ids repeatedly.
         for id in (1..100).chain(1..100) {
-            set.delete(id.to_string().as_bytes());
+            set.delete(id.to_string().as_bytes()).unwrap();
         }
-        generation.load(b"1", None).unwrap();
+        generation.load_key(b"1", None).unwrap();
         set.publish_generation();
         assert_eq!(set.generation().deleted(), 1, "{fold:?}");
         for id in (1..100).chain(1..100) {
-            set.delete(id.to_string().as_bytes());
+            set.delete(id.to_string().as_bytes()).unwrap();
         }
         assert_eq!(set.generation().deleted(), 1, "{fold:?}");
     }
@@ -152,7 +219,7 @@ fn deletions_during_a_rebuild_of_ids_that_the_filter_does_not_have_take_no_memor
 fn an_id_that_was_just_created_survives_an_older_deletion() {
     let set = synced(IdSetOptions::new(integers()), &[]);
     set.insert_recent(b"7").unwrap();
-    set.delete(b"7");
+    set.delete(b"7").unwrap();
     assert_eq!(set.decide(b"7"), Verdict::Pass(PassReason::Recent));
 }
 
@@ -187,7 +254,7 @@ fn load_thousand(set: &IdSet) {
     // The minimum capacity of a part is 10,000 ids.
     let generation = set.start_generation(1).unwrap();
     for id in (1..=1000).chain(1_000_000..1_009_000) {
-        generation.load(id.to_string().as_bytes(), Some(id)).unwrap();
+        generation.load_key(id.to_string().as_bytes(), Some(id)).unwrap();
     }
     set.publish_generation();
 }
@@ -198,7 +265,7 @@ fn the_deletion_of_a_false_positive_deletes_no_other_id() {
     let misjudged = false_positives(&set, 2_000_000);
     assert!(misjudged.len() > 20, "{}", misjudged.len());
     for id in &misjudged {
-        set.delete(id.as_bytes());
+        set.delete(id.as_bytes()).unwrap();
         assert_eq!(set.decide(id.as_bytes()), ABSENT, "{id}");
     }
     for id in 1..=1000 {
@@ -254,7 +321,7 @@ fn no_swap_loses_an_id() {
                 // The full read finds at least the ids that existed when the generation was started.
                 let last = set.generation().highest().unwrap_or(0);
                 for id in 1..=last {
-                    generation.load(id.to_string().as_bytes(), Some(id)).unwrap();
+                    generation.load_key(id.to_string().as_bytes(), Some(id)).unwrap();
                 }
                 set.publish_generation();
             }

@@ -429,7 +429,7 @@ impl Follower {
         let mut known = self.known.lock();
         self.maps.clear();
         for id in self.deleted.drain() {
-            run.ids.delete(&id);
+            run.ids.delete_key(&id);
         }
         if let Some(known) = &mut *known {
             known.position.clone_from(&self.position);

@@ -322,7 +322,7 @@ fn read_changed(
         let id = run.canonical(text);
         rows.add(id.is_some());
         if let Some(id) = id {
-            run.ids.insert(&id)?;
+            run.ids.insert_key(&id)?;
         }
         Ok(())
     })?;
@@ -330,10 +330,10 @@ fn read_changed(
     database.each_deleted(&mut |text, is_live| {
         let Some(id) = run.canonical(text) else { return Ok(()) };
         if !is_live {
-            run.ids.delete(&id);
+            run.ids.delete_key(&id);
         } else if !run.ids.generation().contains(&id) {
             // The id was deleted and then created again.
-            run.ids.insert(&id)?;
+            run.ids.insert_key(&id)?;
         }
         Ok(())
     })

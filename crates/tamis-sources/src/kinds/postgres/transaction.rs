@@ -55,7 +55,7 @@ impl<'r> Transaction<'r> {
         let applied = match change {
             Change::Commit { end } => {
                 for id in self.deleted.drain() {
-                    self.run.ids.delete(&id);
+                    self.run.ids.delete_key(&id);
                 }
                 return Ok(Effect::Committed(end));
             }

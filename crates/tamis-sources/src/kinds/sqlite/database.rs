@@ -128,7 +128,7 @@ impl Database {
             rows.add(id.is_some());
             if let Some(id) = id {
                 // The chunk is newer than all deletions that a poll has found.
-                generation.insert(&id, run.ids.options().id.value_of(&id))?;
+                generation.insert_key(&id, run.ids.options().id.value_of(&id))?;
             }
             last = value.into();
             Ok(())
