@@ -23,7 +23,8 @@ impl Json {
         self.text.get().len()
     }
 
-    /// Returns the text of each string and number at a path. `*` stands for all elements of a list.
+    /// Returns the text of each string and number at a path. `*` stands for all elements of a list. A list at the end of
+    /// the path stands for its elements.
     ///
     /// Programs differ in which of two equal field names they use, and in whether they treat `ID` as `id`. To cover all
     /// programs, the method ignores the case of ASCII letters, and returns the values of all fields with an equal name.
@@ -32,7 +33,11 @@ impl Json {
         for part in path {
             found = found.into_iter().flat_map(|value| children(value, part)).collect();
         }
-        found.into_iter().filter_map(text_of).collect()
+        let ids = found.into_iter().flat_map(|value| match value.get().starts_with('[') {
+            true => children(value, "*"),
+            false => vec![value],
+        });
+        ids.filter_map(text_of).collect()
     }
 }
 

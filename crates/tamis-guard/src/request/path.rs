@@ -8,10 +8,14 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use percent_encoding::percent_decode;
+use percent_encoding::{NON_ALPHANUMERIC, percent_decode, utf8_percent_encode};
 use smallvec::SmallVec;
 
 /// A path template with names at the positions of ids.
+///
+/// `{name}` stands for one segment, and `*` at the end for any number of segments. All other segments are literal. The
+/// case of letters, empty segments and a slash at the end have no effect. A literal segment may be percent-encoded,
+/// such as `%3Alatest` for the segment `:latest`.
 ///
 /// # Examples
 ///
@@ -23,6 +27,13 @@ use smallvec::SmallVec;
 /// assert_eq!(*values[0], *b"9");
 /// assert_eq!(*values[1], *"七".as_bytes());
 /// assert_eq!(template.names().collect::<Vec<_>>(), ["shop", "id"]);
+///
+/// let error = "/products/:id".parse::<PathTemplate>().unwrap_err();
+/// assert_eq!(
+///     error.to_string(),
+///     "the path \"/products/:id\" has the segment \":id\": write {id} to match one segment, \
+///      or %3Aid to match the text \":id\""
+/// );
 /// # Ok::<(), tamis_guard::TemplateError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,7 +43,8 @@ pub struct PathTemplate {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Segment {
-    Text(String),
+    /// A literal text as it is written in the template, and its decoded bytes.
+    Text(String, Vec<u8>),
     Name(String),
     /// Any number of segments at the end of the path.
     Rest,
@@ -42,16 +54,12 @@ enum Segment {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TemplateError {
     template: String,
-    why: &'static str,
+    why: String,
 }
 
 impl fmt::Display for TemplateError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "the path {:?} {}; write a path such as /products/{{id}}",
-            self.template, self.why
-        )
+        write!(f, "the path {:?} {}", self.template, self.why)
     }
 }
 
@@ -60,27 +68,79 @@ impl std::error::Error for TemplateError {}
 impl std::str::FromStr for PathTemplate {
     type Err = TemplateError;
 
-    /// Parses a template. `{name}` matches one segment, and `*` at the end matches any number of segments.
+    /// Parses a template. The names of other routers, such as `:id`, `<id>`, `{*rest}` and `{id:int}`, are errors:
+    /// a segment that is read as a literal text would never match a request.
     fn from_str(template: &str) -> Result<Self, TemplateError> {
         let wrong = |why| TemplateError { template: template.to_owned(), why };
-        let rest =
-            template.strip_prefix('/').ok_or_else(|| wrong("does not begin with a slash"))?;
+        let begin =
+            || wrong("does not begin with a slash: write a path such as /products/{id}".into());
+        let rest = template.strip_prefix('/').ok_or_else(begin)?;
         let mut segments = Vec::new();
         let mut parts = rest.split('/').filter(|part| !part.is_empty()).peekable();
         while let Some(part) = parts.next() {
-            let name = part.strip_prefix('{').and_then(|part| part.strip_suffix('}'));
-            segments.push(match name {
-                Some("") => return Err(wrong("has a name without letters")),
-                Some(name) if segments.contains(&Segment::Name(name.to_owned())) => {
-                    return Err(wrong("has a name twice"));
-                }
-                Some(name) if !name.contains(['{', '}']) => Segment::Name(name.to_owned()),
-                None if part == "*" && parts.peek().is_none() => Segment::Rest,
-                None if !part.contains(['{', '}', '*', '?', '#']) => Segment::Text(part.to_owned()),
-                _ => return Err(wrong("has a brace, a star or a question mark in a segment")),
-            });
+            let is_last = parts.peek().is_none();
+            let segment = segment(part, is_last);
+            let segment =
+                segment.map_err(|why| wrong(format!("has the segment {part:?}: {why}")))?;
+            if matches!(segment, Segment::Name(_)) && segments.contains(&segment) {
+                return Err(wrong(format!("has {part} twice: write another name")));
+            }
+            segments.push(segment);
         }
         Ok(Self { segments })
+    }
+}
+
+/// Parses a segment of a template. Returns an instruction for the author of the template if the segment is a name of
+/// another router, or a text that no request matches.
+fn segment(part: &str, is_last: bool) -> Result<Segment, String> {
+    let is_in_name = |it: char| it.is_alphanumeric() || matches!(it, '_' | '-');
+    let braced = part.strip_prefix('{').and_then(|part| part.strip_suffix('}'));
+    match braced {
+        Some(name) if !name.is_empty() && name.chars().all(is_in_name) => {
+            return Ok(Segment::Name(name.to_owned()));
+        }
+        Some(name) if name.starts_with('*') => {
+            return Err("write * for the rest of the path".to_owned());
+        }
+        None if part == "*" && is_last => return Ok(Segment::Rest),
+        _ => {}
+    }
+    // `:id`, `<id>`, `<int:id>`, `[id]`, `{id:[0-9]+}`, `{id?}` and `*rest` are names of other routers.
+    if part.starts_with('*') {
+        return Err("write * for the rest of the path, as the last segment".to_owned());
+    }
+    if part.starts_with([':', '<', '[', '{']) {
+        let inner = part.trim_start_matches([':', '<', '[', '{', '.', ' ']);
+        let of_type = inner.strip_suffix('>').and_then(|inner| inner.rsplit(':').next());
+        let inner = of_type.unwrap_or(inner);
+        let end = inner.find(|it| !is_in_name(it));
+        let name = Some(&inner[..end.unwrap_or(inner.len())]).filter(|name| !name.is_empty());
+        let mut why = format!("write {{{}}} to match one segment", name.unwrap_or("id"));
+        if let Some(text) = part.strip_prefix(':') {
+            why += &format!(", or %3A{text} to match the text {part:?}");
+        }
+        return Err(why);
+    }
+    let text: Vec<u8> = percent_decode(part.as_bytes()).collect();
+    if matches!(&*text, b"." | b"..") {
+        return Err("write the path without . and ..".to_owned());
+    }
+    if let Some(char) = part.chars().find(|&it| "{}*?#;<>".contains(it) || it.is_whitespace()) {
+        let encoded: String =
+            utf8_percent_encode(char.encode_utf8(&mut [0; 4]), NON_ALPHANUMERIC).collect();
+        return Err(format!(
+            "write {{id}} to match one segment, or {encoded} to match the character {char:?}"
+        ));
+    }
+    Ok(Segment::Text(part.to_owned(), text))
+}
+
+impl TryFrom<&str> for PathTemplate {
+    type Error = TemplateError;
+
+    fn try_from(template: &str) -> Result<Self, TemplateError> {
+        template.parse()
     }
 }
 
@@ -90,7 +150,7 @@ impl fmt::Display for PathTemplate {
             return f.write_str("/");
         }
         self.segments.iter().try_for_each(|segment| match segment {
-            Segment::Text(text) => write!(f, "/{text}"),
+            Segment::Text(text, _) => write!(f, "/{text}"),
             Segment::Name(name) => write!(f, "/{{{name}}}"),
             Segment::Rest => f.write_str("/*"),
         })
@@ -136,11 +196,8 @@ impl PathTemplate {
         let mut values = Values::new();
         for part in parts {
             match segments.next()? {
-                Segment::Text(text) => {
-                    let part = without_parameters(part);
-                    let is_same = part.eq_ignore_ascii_case(text)
-                        || decoded(part).eq_ignore_ascii_case(text.as_bytes());
-                    if !is_same {
+                Segment::Text(_, text) => {
+                    if !decoded(without_parameters(part)).eq_ignore_ascii_case(text) {
                         return None;
                     }
                 }
@@ -335,11 +392,69 @@ mod tests {
 
     #[test]
     fn wrong_templates_are_refused() {
-        for template in
-            ["", "a/{id}", "/{}", "/{a}/{a}", "/a{id}", "/{a}b", "/*/a", "/a?x", "/{a{b}}"]
-        {
-            let error = template.parse::<PathTemplate>().expect_err(template);
-            assert!(error.to_string().contains("/products/{id}"), "{error}");
+        for (template, expected) in [
+            ("", "write a path such as /products/{id}"),
+            ("a/{id}", "write a path such as /products/{id}"),
+            ("http://a/{id}", "write a path such as /products/{id}"),
+            ("/{}", "write {id} to match one segment"),
+            ("/{a}/{a}", "has {a} twice: write another name"),
+            ("/a{id}", "write {id} to match one segment, or %7B to match the character '{'"),
+            ("/{a}b", "write {a} to match one segment"),
+            ("/*/a", "write * for the rest of the path, as the last segment"),
+            ("/a?x", "or %3F to match the character '?'"),
+            ("/{a{b}}", "write {a} to match one segment"),
+            ("/ {id}", "write {id} to match one segment, or %20 to match the character ' '"),
+            ("/{ id }", "write {id} to match one segment"),
+        ] {
+            let error = template.parse::<PathTemplate>().expect_err(template).to_string();
+            assert!(error.ends_with(expected), "{error}");
+        }
+    }
+
+    #[test]
+    fn the_names_of_other_routers_are_refused_with_the_form_to_write() {
+        for (template, expected) in [
+            (
+                "/p/:id",
+                "has the segment \":id\": write {id} to match one segment, or %3Aid to match the text \":id\"",
+            ),
+            ("/p/:id/x", "write {id} to match one segment, or %3Aid to match the text \":id\""),
+            ("/p/:", "write {id} to match one segment, or %3A to match the text \":\""),
+            ("/p/<id>", "has the segment \"<id>\": write {id} to match one segment"),
+            ("/p/<int:sku>", "write {sku} to match one segment"),
+            ("/p/[slug]", "write {slug} to match one segment"),
+            ("/p/[...slug]", "write {slug} to match one segment"),
+            ("/p/{*rest}", "has the segment \"{*rest}\": write * for the rest of the path"),
+            ("/p/*rest", "write * for the rest of the path, as the last segment"),
+            ("/p/{id:[0-9]+}", "write {id} to match one segment"),
+            ("/p/{id:int}", "write {id} to match one segment"),
+            ("/p/{id?}", "write {id} to match one segment"),
+        ] {
+            let error = template.parse::<PathTemplate>().expect_err(template).to_string();
+            assert!(error.ends_with(expected), "{error}");
+        }
+    }
+
+    #[test]
+    fn texts_that_no_request_matches_are_refused() {
+        for template in ["/a/./{id}", "/a/../{id}", "/a;v=1/{id}", "/a /{id}", "/{id} "] {
+            assert!(template.parse::<PathTemplate>().is_err(), "{template}");
+        }
+    }
+
+    #[test]
+    fn an_encoded_text_of_a_template_matches_both_forms_of_a_path() {
+        for (template, path) in [
+            ("/p/%3Alatest/{id}", "/p/:latest/7"),
+            ("/p/%3Alatest/{id}", "/p/%3alatest/7"),
+            ("/%E4%BA%A7/{id}", "/%e4%ba%a7/7"),
+            ("/产/{id}", "/%E4%BA%A7/7"),
+            ("/p/v1:batch/{id}/", "/p/v1:batch/7"),
+            ("/P//{id}/", "/p/7"),
+        ] {
+            assert_eq!(values(template, path), Some(vec!["7".to_owned()]), "{template}");
+            let parsed: PathTemplate = template.parse().unwrap();
+            assert_eq!(parsed.to_string().parse(), Ok(parsed), "{template}");
         }
     }
 }

@@ -15,7 +15,9 @@ use crate::request::path::{PathTemplate, Values};
 /// The place of an id in a request.
 ///
 /// The text form is `path:id`, `query:id`, `header:x-product-id`, `cookie:product` or `json:/product/id`. In a JSON
-/// pointer, `*` stands for all elements of a list.
+/// pointer, `*` stands for all elements of a list. The case of letters has no effect in the names of query parameters,
+/// headers and JSON fields. The name of a cookie is exact, because programs treat two cookies as different if their
+/// names differ in case.
 ///
 /// # Examples
 ///
@@ -66,7 +68,13 @@ impl FromStr for IdPlace {
     fn from_str(place: &str) -> Result<Self, PlaceError> {
         let wrong = || PlaceError { place: place.to_owned() };
         let (kind, name) = place.split_once(':').ok_or_else(wrong)?;
-        if name.is_empty() {
+        // A name with these characters would never be found in a request: the guard decodes the names of a query.
+        let is_wrong = match kind {
+            "query" => name.contains(['?', '&', '=', '%', '{', '}']),
+            "cookie" => name.contains(['=', ';', ',', '"', '{', '}']) || name.contains(' '),
+            _ => false,
+        };
+        if name.is_empty() || is_wrong || name.trim() != name {
             return Err(wrong());
         }
         Ok(match kind {
@@ -76,12 +84,23 @@ impl FromStr for IdPlace {
             "cookie" => Self::Cookie(name.to_owned()),
             "json" => {
                 let path = name.strip_prefix('/').ok_or_else(wrong)?;
+                if path.split('/').any(str::is_empty) {
+                    return Err(wrong());
+                }
                 // RFC 6901, section 3, defines the escapes `~0` and `~1`.
                 let unescaped = |part: &str| part.replace("~1", "/").replace("~0", "~");
                 Self::Json(path.split('/').map(unescaped).collect())
             }
             _ => return Err(wrong()),
         })
+    }
+}
+
+impl TryFrom<&str> for IdPlace {
+    type Error = PlaceError;
+
+    fn try_from(place: &str) -> Result<Self, PlaceError> {
+        place.parse()
     }
 }
 
@@ -250,9 +269,12 @@ mod tests {
         assert_eq!(values("json:/whole"), ["7"]);
         assert_eq!(values("json:/text"), ["七"]);
         assert_eq!(values("json:/items/*/id"), ["1", "2"]);
+        assert_eq!(values("json:/items/*"), ["5"]);
+        // A list at the place stands for its elements.
+        assert_eq!(values("json:/items"), ["5"]);
         assert_eq!(values("json:/items/1/id"), ["2"]);
         assert_eq!(values("json:/a~1b/~0"), ["9"]);
-        for none in ["json:/no", "json:/items", "json:/absent", "json:/id/x", "json:/items/9/id"] {
+        for none in ["json:/no", "json:/absent", "json:/id/x", "json:/items/9/id"] {
             assert_eq!(values(none), [""; 0], "{none}");
         }
     }
@@ -262,5 +284,38 @@ mod tests {
         for place in ["", "id", "path:", "json:id", "header:a b", "body:x"] {
             assert!(place.parse::<IdPlace>().is_err(), "{place}");
         }
+    }
+
+    #[test]
+    fn a_name_that_no_request_contains_is_refused() {
+        for place in [
+            "query: id",
+            "query:id ",
+            "query:{id}",
+            "query:?id",
+            "query:id=",
+            "query:a%20b",
+            "cookie: product",
+            "cookie:product=",
+            "cookie:{product}",
+            "json:/",
+            "json:/items/",
+            "json://id",
+            "Query:id",
+        ] {
+            assert!(place.parse::<IdPlace>().is_err(), "{place}");
+        }
+    }
+
+    #[test]
+    fn the_case_of_a_name_has_no_effect_except_in_a_cookie() {
+        let request = Request::builder().uri("/p/9?id=7").header("x-id", "5");
+        let (parts, ()) = request.header("cookie", "product=4").body(()).unwrap().into_parts();
+        assert_eq!(values("query:ID", &parts), ["7"]);
+        assert_eq!(values("header:X-ID", &parts), ["5"]);
+        assert_eq!(values("cookie:product", &parts), ["4"]);
+        assert_eq!(values("cookie:Product", &parts), [""; 0]);
+        let body = Json::parse(br#"{"id": 7}"#).unwrap();
+        assert_eq!("json:/ID".parse::<IdPlace>().unwrap().values_in_body(&body), [b"7"]);
     }
 }
