@@ -2,7 +2,7 @@
 //! exist never reach the database.
 //!
 //! ```text
-//! cargo run --release -p tamis-guard --features mysql --example shop -- mysql://root@127.0.0.1:3306/shop
+//! cargo run --release -p tamis-guard --features sources --example shop -- mysql://root@127.0.0.1:3306/shop
 //! curl -i http://127.0.0.1:8080/pms/productInfo/1
 //! curl -i http://127.0.0.1:8080/pms/product -H 'content-type: application/json' -d '{"name":"tea"}'
 //! ```
@@ -32,9 +32,7 @@ use mysql_async::prelude::Queryable as _;
 use mysql_async::{Pool, params};
 use serde_json::{Value, json};
 use tamis_guard::source::{MysqlOptions, Source, SourceOptions};
-use tamis_guard::{
-    GuardLayer, IdSet, IdSetOptions, IdType, IntegerForm, LearnRule, Refusal, Route, RouteId,
-};
+use tamis_guard::{GuardLayer, IdSet, IdType, LearnRule, Refusal, Route};
 use tokio::net::TcpListener;
 
 /// The answer of the article for a product that does not exist.
@@ -82,8 +80,7 @@ pub async fn start(url: &str, listen: SocketAddr) -> Result<Shop, Box<dyn Error>
 
     // `@PostConstruct`: the source reads all ids on a thread of its own, and then follows the binary
     // log. Until it has all ids, requests pass, so the service answers at once.
-    let id = IdType::Integer { min: 1, max: i64::MAX.into(), form: IntegerForm::default() };
-    let ids = Arc::new(IdSet::new(IdSetOptions::new(id))?);
+    let ids = Arc::new(IdSet::new(IdType::integer())?);
     let rows = MysqlOptions::new(url, "product", "id");
     let source = Source::start(Arc::clone(&ids), rows, SourceOptions::default());
 
@@ -100,14 +97,13 @@ pub async fn start(url: &str, listen: SocketAddr) -> Result<Shop, Box<dyn Error>
 
 /// The interceptor: which requests have an id, and what the client gets if it does not exist.
 fn guard(ids: &Arc<IdSet>) -> Result<GuardLayer, Box<dyn Error>> {
-    let id = RouteId { place: "path:id".parse()?, ids: Arc::clone(ids) };
-    let mut route = Route::new("/pms/productInfo/{id}".parse()?, vec![id]);
+    let mut route = Route::new("/pms/productInfo/{id}", "path:id", Arc::clone(ids))?;
     route.methods = vec![Method::GET];
     route.refusal = Refusal::json(NO_PRODUCT);
     // The service's own answer to a POST has the new id. So it passes before the binary log shows it.
     let places = vec!["answer json:/data/id".parse()?];
     let rule = LearnRule::new("/pms/product".parse()?, places, Arc::clone(ids));
-    Ok(GuardLayer::new(vec![route]).with_learn(vec![rule]))
+    Ok(GuardLayer::new([route]).with_learn(vec![rule]))
 }
 
 /// `GET /pms/productInfo/{id}`

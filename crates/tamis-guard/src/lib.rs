@@ -59,6 +59,7 @@ pub use request::path::{PathTemplate, TemplateError};
 pub use request::place::{IdPlace, PlaceError};
 pub use request::refusal::Refusal;
 pub use request::route::{Required, Route, RouteId};
+pub use request::route_error::RouteError;
 #[cfg(feature = "layer")]
 pub use request::single_flight::SingleFlight;
 pub use tamis_sources::{

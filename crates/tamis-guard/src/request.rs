@@ -11,6 +11,7 @@ pub(crate) mod path;
 pub(crate) mod place;
 pub(crate) mod refusal;
 pub(crate) mod route;
+pub(crate) mod route_error;
 #[cfg(feature = "layer")]
 pub(crate) mod single_flight;
 #[cfg(feature = "layer")]

@@ -78,7 +78,7 @@ fn set(set: &GuardSet, routes: &[Route]) -> Value {
 
 /// Returns the observed false positive rate of the routes whose ids all belong to this set.
 fn observed_rate(set: &GuardSet, routes: &[Route]) -> Option<f64> {
-    let is_of_set = |route: &&Route| route.ids.iter().all(|id| Arc::ptr_eq(&id.ids, &set.ids));
+    let is_of_set = |route: &&Route| route.ids().iter().all(|id| Arc::ptr_eq(&id.ids, &set.ids));
     let counters = || routes.iter().filter(is_of_set).map(|route| &route.counters);
     let absent: u64 = counters().map(RouteCounters::absent).sum();
     let passed: u64 = counters().map(RouteCounters::not_found).sum();
@@ -86,14 +86,14 @@ fn observed_rate(set: &GuardSet, routes: &[Route]) -> Option<f64> {
 }
 
 fn route(route: &Route, sets: &[GuardSet]) -> Value {
-    let is_used = |set: &&GuardSet| route.ids.iter().any(|id| Arc::ptr_eq(&id.ids, &set.ids));
+    let is_used = |set: &&GuardSet| route.ids().iter().any(|id| Arc::ptr_eq(&id.ids, &set.ids));
     let ids = sets.iter().filter(is_used).map(|set| &set.name).collect::<Vec<_>>();
     let counters = &route.counters;
     let passed = PassReason::ALL.map(|it| (it.name().to_owned(), counters.passed(it).into()));
     let refused = RefuseReason::ALL.map(|it| (it.name().to_owned(), counters.refused(it).into()));
     json!({
         "name": route.name,
-        "path": route.path.to_string(),
+        "path": route.path().to_string(),
         "ids": ids,
         "is_shadow": route.is_shadow,
         "passed": Map::from_iter(passed),

@@ -88,7 +88,10 @@ fn id_type(table: &file::Ids) -> Result<IdType, InvalidValue> {
             IdType::Integer { min: min.into(), max, form }
         }
         file::IdKind::Uuid => IdType::Uuid,
-        file::IdKind::Text => IdType::Text { max_bytes: table.max_length.map_or(256, bytes) },
+        file::IdKind::Text => {
+            let max_bytes = table.max_length.map(bytes);
+            max_bytes.map_or_else(IdType::text, |max_bytes| IdType::Text { max_bytes })
+        }
     })
 }
 

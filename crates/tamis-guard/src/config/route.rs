@@ -9,9 +9,8 @@ use tamis_sources::IdSet;
 use crate::config::file;
 use crate::config::refusal::refusal;
 use crate::config::setting::{InvalidValue, bytes, invalid, set_to};
-use crate::request::path::PathTemplate;
-use crate::request::place::IdPlace;
-use crate::request::route::{Required, Route, RouteId};
+use crate::request::route::{Required, Route};
+use crate::request::route_error::RouteError;
 use crate::request::single_flight::SingleFlight;
 
 /// Creates the routes. `sets` contains the sets of ids by name.
@@ -32,24 +31,20 @@ fn route(
     name: String,
     sets: &BTreeMap<String, Arc<IdSet>>,
 ) -> Result<Route, InvalidValue> {
-    let path: PathTemplate = table.path.parse().map_err(|error| invalid("path", error))?;
-    let mut ids = Vec::new();
-    for (place, name) in &table.ids {
-        let place: IdPlace = place.parse().map_err(|error| invalid("ids", error))?;
-        if let IdPlace::Path(name) = &place
-            && !path.names().any(|other| other == name)
-        {
-            return Err(invalid("ids", format!("the path {:?} has no {{{name}}}", table.path)));
-        }
-        ids.push(RouteId { place, ids: find_set(sets, name)? });
+    let wrong = |error| {
+        let field = if matches!(error, RouteError::Template(_)) { "path" } else { "ids" };
+        invalid(field, error)
+    };
+    let mut ids = table.ids.iter();
+    let Some((place, set)) = ids.next() else {
+        let message = "write where the id is, such as { \"path:id\" = \"products\" }";
+        return Err(invalid("ids", message));
+    };
+    let first = find_set(sets, set)?;
+    let mut route = Route::new(table.path.as_str(), place.as_str(), first).map_err(wrong)?;
+    for (place, set) in ids {
+        route = route.with_id(place.as_str(), find_set(sets, set)?).map_err(wrong)?;
     }
-    if ids.is_empty() {
-        return Err(invalid(
-            "ids",
-            "write where the id is, such as { \"path:id\" = \"products\" }",
-        ));
-    }
-    let mut route = Route::new(path, ids);
     route.name = name;
     route.methods = methods(&table.methods)?;
     if table.required == Some(file::Required::Any) {
@@ -59,6 +54,9 @@ fn route(
     route.is_shadow = table.shadow;
     route.single_flight = table.single_flight.then(SingleFlight::default);
     set_to(&mut route.max_body_bytes, table.max_body.map(bytes));
+    if route.needs_body() && route.max_body_bytes == 0 {
+        return Err(invalid("max_body", "must be above 0, because the ids are in the body"));
+    }
     route.refusal = refusal(&table.refusal).map_err(|it| it.with_prefix("refusal."))?;
     Ok(route)
 }

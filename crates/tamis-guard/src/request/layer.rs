@@ -29,14 +29,10 @@ use crate::request::verdict_slot::VerdictSlot;
 /// # Examples
 ///
 /// ```
-/// use std::sync::Arc;
-/// use tamis_guard::{GuardLayer, IdSet, IdSetOptions, IdType, IntegerForm, Route, RouteId};
+/// use tamis_guard::{GuardLayer, IdSet, IdType, Route};
 ///
-/// let id = IdType::Integer { min: 1, max: i64::MAX.into(), form: IntegerForm::default() };
-/// let products = Arc::new(IdSet::new(IdSetOptions::new(id))?);
-/// let id = RouteId { place: "path:id".parse()?, ids: Arc::clone(&products) };
-/// let route = Route::new("/products/{id}".parse()?, vec![id]);
-/// let layer = GuardLayer::new(vec![route]);
+/// let products = IdSet::from_ids(IdType::integer(), 1..=1000)?;
+/// let layer = GuardLayer::new([Route::new("/products/{id}", "path:id", products)?]);
 /// // axum: Router::new().route("/products/{id}", get(product)).layer(layer)
 /// # let _ = layer;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -51,8 +47,8 @@ pub struct GuardLayer {
 impl GuardLayer {
     /// Creates a layer. The first matching route decides about a request. A request without a matching route passes.
     #[must_use]
-    pub fn new(routes: Vec<Route>) -> Self {
-        Self { routes: routes.into(), rules: None }
+    pub fn new(routes: impl IntoIterator<Item = Route>) -> Self {
+        Self { routes: routes.into_iter().collect(), rules: None }
     }
 
     /// Sets the rules for learning ids from responses. All matching rules apply to a request, even if no route matches

@@ -9,7 +9,7 @@ use http::{HeaderMap, Method, Response};
 use http_body_util::Full;
 use percent_encoding::percent_decode;
 use smallvec::SmallVec;
-use tamis_sources::{IdSet, PassReason, Passed, RefuseReason, RequestKey, Verdict};
+use tamis_sources::{IdSet, PassReason, Passed, Policy, RefuseReason, RequestKey, Verdict};
 
 use crate::http::cache_control::CacheControl;
 use crate::request::cors::method_after_preflight;
@@ -18,6 +18,7 @@ use crate::request::json::Json;
 use crate::request::path::{PathTemplate, Reading, Values, dots_in_path, dots_in_value};
 use crate::request::place::IdPlace;
 use crate::request::refusal::Refusal;
+use crate::request::route_error::RouteError;
 #[cfg(feature = "layer")]
 use crate::request::single_flight::SingleFlight;
 
@@ -41,17 +42,31 @@ pub enum Required {
 }
 
 /// A group of requests that the guard checks.
+///
+/// # Examples
+///
+/// ```
+/// use tamis_guard::{IdSet, IdType, Route};
+///
+/// let products = IdSet::from_ids(IdType::integer(), 1..=1000)?;
+/// let route = Route::new("/products/{id}", "path:id", products)?;
+/// assert!(route.matches_path("/products/7") && !route.matches_path("/products"));
+///
+/// let products = IdSet::from_ids(IdType::integer(), 1..=1000)?;
+/// let error = Route::new("/products/{id}", "path:oops", products).unwrap_err();
+/// assert_eq!(error.to_string(), "the path \"/products/{id}\" has no {oops}; the path has: path:id");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct Route {
-    /// The name of the route in messages and metrics.
+    /// The name of the route in messages and metrics. By default, the name is the path template.
     pub name: String,
     /// The methods. An empty list matches all methods. GET includes HEAD, because programs handle both methods with the
-    /// same code.
+    /// same code. The case of letters has no effect.
     pub methods: Vec<Method>,
-    /// The path template.
-    pub path: PathTemplate,
-    /// The places of the ids, with their sets.
-    pub ids: Vec<RouteId>,
+    // `new` and `with_id` check these two fields. A change could make the route check nothing.
+    path: PathTemplate,
+    ids: Vec<RouteId>,
     /// The ids that must exist.
     pub required: Required,
     /// True if the guard refuses a request without an id. If the field is false, a request without an id passes. An
@@ -63,7 +78,7 @@ pub struct Route {
     pub is_shadow: bool,
     /// The maximum size of a body in which the guard finds ids, in bytes. A body that exceeds the limit passes
     /// unchanged. If the route [refuses requests without an id](Self::refuses_missing), the guard refuses a body that
-    /// exceeds the limit with status 413.
+    /// exceeds the limit with status 413. With the value 0, the guard finds no id in a body.
     pub max_body_bytes: usize,
     /// Limits concurrent GET and HEAD requests for one id. With `None`, requests do not wait for each other. The
     /// setting has no effect without the negative cache, on a shadow route, and on requests with several ids.
@@ -74,14 +89,26 @@ pub struct Route {
 }
 
 impl Route {
-    /// Creates a route with the default settings.
-    #[must_use]
-    pub fn new(path: PathTemplate, ids: Vec<RouteId>) -> Self {
-        Self {
-            name: String::new(),
+    /// Creates a route with one id and the default settings. [`with_id`](Self::with_id) adds further ids.
+    ///
+    /// `path` is a [`PathTemplate`] or its text, such as `/products/{id}`. `place` is an [`IdPlace`] or its text, such
+    /// as `path:id` or `query:id`. `ids` is an [`IdSet`], or an [`Arc`] of it.
+    ///
+    /// # Errors
+    ///
+    /// [`RouteError`] if the route would check nothing: if the path or the place is not valid, if the path lacks the name
+    /// of the place, or if nothing fills the set. Start the source of a set before the route is created.
+    pub fn new<T, P>(path: T, place: P, ids: impl Into<Arc<IdSet>>) -> Result<Self, RouteError>
+    where
+        T: TryInto<PathTemplate, Error: Into<RouteError>>,
+        P: TryInto<IdPlace, Error: Into<RouteError>>,
+    {
+        let path = path.try_into().map_err(Into::into)?;
+        let route = Self {
+            name: path.to_string(),
             methods: Vec::new(),
             path,
-            ids,
+            ids: Vec::new(),
             required: Required::All,
             refuses_missing: false,
             refusal: Refusal::default(),
@@ -90,7 +117,49 @@ impl Route {
             #[cfg(feature = "layer")]
             single_flight: None,
             counters: RouteCounters::default(),
+        };
+        route.with_id(place, ids)
+    }
+
+    /// Adds an id to the route.
+    ///
+    /// # Errors
+    ///
+    /// Returns the same errors as [`new`](Self::new).
+    pub fn with_id<P>(mut self, place: P, ids: impl Into<Arc<IdSet>>) -> Result<Self, RouteError>
+    where
+        P: TryInto<IdPlace, Error: Into<RouteError>>,
+    {
+        let (place, ids) = (place.try_into().map_err(Into::into)?, ids.into());
+        if let IdPlace::Path(name) = &place
+            && !self.path.names().any(|other| other == name)
+        {
+            return Err(RouteError::NoName { path: self.path, name: name.clone() });
         }
+        if ids.lacks_source() && ids.options().policies.warming != Policy::Reject {
+            return Err(RouteError::NoSource { place });
+        }
+        self.ids.push(RouteId { place, ids });
+        Ok(self)
+    }
+
+    /// Returns the path template.
+    #[must_use]
+    pub fn path(&self) -> &PathTemplate {
+        &self.path
+    }
+
+    /// Returns the places of the ids, with their sets.
+    #[must_use]
+    pub fn ids(&self) -> &[RouteId] {
+        &self.ids
+    }
+
+    /// Tests whether the route checks requests with a path. `path` is the path that the layer receives: a router that
+    /// nests the layer under a prefix removes the prefix before.
+    #[must_use]
+    pub fn matches_path(&self, path: &str) -> bool {
+        self.path.values(path).is_some()
     }
 
     /// Tests whether the body of a request may contain ids of the route.
@@ -103,9 +172,12 @@ impl Route {
     pub(crate) fn matches<'r>(&self, parts: &'r Parts, reading: Reading) -> Option<Values<'r>> {
         let after_preflight = method_after_preflight(parts);
         let method = after_preflight.as_ref().unwrap_or(&parts.method);
+        // Some programs ignore the case of a method. `"get".parse::<Method>()` is not `Method::GET`.
+        let has =
+            |name: &str| self.methods.iter().any(|other| other.as_str().eq_ignore_ascii_case(name));
         let is_method = self.methods.is_empty()
-            || self.methods.contains(method)
-            || *method == Method::HEAD && self.methods.contains(&Method::GET);
+            || has(method.as_str())
+            || method.as_str().eq_ignore_ascii_case("HEAD") && has("GET");
         if is_method { self.path.values_of(parts.uri.path(), reading) } else { None }
     }
 

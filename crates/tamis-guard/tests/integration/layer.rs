@@ -24,7 +24,7 @@ use tower_layer::Layer as _;
 use tower_service::Service;
 
 use crate::checker::{integers, text};
-use crate::service::{Script, Scripted, known, route};
+use crate::service::{Script, Scripted, known, route, set};
 
 /// A program that knows the products 1 to 99, and counts the requests that reach it.
 #[derive(Clone, Default)]
@@ -92,10 +92,8 @@ struct Guarded {
 
 impl Guarded {
     /// Guards the shop with a route for the products.
-    fn of_products(set: impl FnOnce(&mut Route)) -> Self {
-        let mut products = route("/products/{id}", &["path:id"], &products());
-        set(&mut products);
-        Self::new(vec![products])
+    fn of_products(change: impl FnOnce(&mut Route)) -> Self {
+        Self::new(vec![set(route("/products/{id}", &["path:id"], &products()), change)])
     }
 
     fn new(routes: Vec<Route>) -> Self {
@@ -178,10 +176,8 @@ async fn the_refusal_has_the_status_the_headers_and_the_time_of_the_route() {
     let policies = Policies { warming: Policy::Reject, ..Policies::default() };
     let ids = IdSet::new(IdSetOptions { policies, ..IdSetOptions::new(integers()) }).unwrap();
     let refusal = Refusal { retry_after: 7, ..Refusal::default() };
-    let mut guarded = Guarded::new(vec![Route {
-        refusal,
-        ..route("/products/{id}", &["path:id"], &Arc::new(ids))
-    }]);
+    let guarded_route = route("/products/{id}", &["path:id"], &Arc::new(ids));
+    let mut guarded = Guarded::new(vec![set(guarded_route, |it| it.refusal = refusal)]);
     let answer = guarded.answer(get("/products/100")).await;
     assert_eq!(answer.status(), StatusCode::SERVICE_UNAVAILABLE);
     assert_eq!(answer.headers()["retry-after"], "7");
@@ -208,12 +204,13 @@ async fn ids_are_all_required_or_any() {
         (Required::All, "/p/1?related=2&related=4", "3", true),
         (Required::Any, "/p/100?related=2&related=200", "300", true),
     ] {
-        let mut guarded = Guarded::new(vec![Route { required, ..route("/p/{id}", &places, &ids) }]);
+        let by_places = set(route("/p/{id}", &places, &ids), |it| it.required = required);
+        let mut guarded = Guarded::new(vec![by_places]);
         let request = Request::get(uri).header("x-id", header).body(Full::default()).unwrap();
         let _ = guarded.answer(request).await;
         assert_eq!(guarded.reached(), usize::from(passes), "{required:?} {uri} {header}");
     }
-    let strict = Route { refuses_missing: true, ..route("/p", &["query:id"], &ids) };
+    let strict = set(route("/p", &["query:id"], &ids), |it| it.refuses_missing = true);
     let mut guarded = Guarded::new(vec![strict]);
     assert_eq!(guarded.get("/p?id=1").await, 200);
     for without in ["/p", "/p?id", "/p?id=", "/p?id=&ID="] {
@@ -248,10 +245,8 @@ async fn a_cookie_passes_if_it_is_an_id_before_or_after_its_decoding() {
 
 #[tokio::test]
 async fn ids_in_a_body_are_found_and_the_body_is_unchanged() {
-    let mut guarded = Guarded::new(vec![Route {
-        max_body_bytes: 100,
-        ..route("/orders", &["json:/items/*/id"], &products())
-    }]);
+    let by_body = route("/orders", &["json:/items/*/id"], &products());
+    let mut guarded = Guarded::new(vec![set(by_body, |it| it.max_body_bytes = 100)]);
     for (body, expected) in [
         (r#"{"items":[{"id":1},{"id":"2"}]}"#.to_owned(), 200),
         (r#"{"items":[{"id":100}]}"#.to_owned(), 404),
@@ -307,10 +302,8 @@ async fn a_404_counts_only_for_the_same_request() {
 #[tokio::test]
 async fn paths_that_only_some_programs_understand_do_not_pass_the_guard() {
     let ids = texts(&["7", "a;b", "a/b", "a/../b"]);
-    let mut guarded = Guarded::new(vec![Route {
-        methods: vec![Method::GET],
-        ..route("/products/{id}/*", &["path:id"], &ids)
-    }]);
+    let reads = route("/products/{id}/*", &["path:id"], &ids);
+    let mut guarded = Guarded::new(vec![set(reads, |it| it.methods = vec![Method::GET])]);
     for (known, absent) in [
         ("/products%2F7", "/products%2f999"),
         ("/products%5C7", "/products%5c999"),
@@ -336,9 +329,9 @@ async fn paths_that_only_some_programs_understand_do_not_pass_the_guard() {
 async fn a_path_with_dots_passes_only_if_each_of_its_ids_exists() {
     let ids = products();
     let by_path = || route("/shops/{id}/*", &["path:id"], &ids);
-    let by_body = || Route {
-        methods: vec![Method::POST],
-        ..route("/shops/{shop}/*", &["path:shop", "json:/id"], &ids)
+    let by_body = || {
+        let by_body = route("/shops/{shop}/*", &["path:shop", "json:/id"], &ids);
+        set(by_body, |it| it.methods = vec![Method::POST])
     };
     let mut guarded = Guarded::new(vec![by_body(), by_path()]);
     for (uri, passes) in [
@@ -362,11 +355,10 @@ async fn a_path_with_dots_passes_only_if_each_of_its_ids_exists() {
 
 #[tokio::test]
 async fn a_body_over_the_limit_is_not_answered_as_an_absent_id() {
-    let strict = Route {
-        max_body_bytes: 100,
-        refuses_missing: true,
-        ..route("/orders", &["json:/id"], &products())
-    };
+    let strict = set(route("/orders", &["json:/id"], &products()), |it| {
+        it.max_body_bytes = 100;
+        it.refuses_missing = true;
+    });
     let mut guarded = Guarded::new(vec![strict]);
     for (body, expected) in [
         (r#"{"id":1}"#.to_owned(), 200),
@@ -409,7 +401,7 @@ async fn a_false_positive_is_refused_after_its_first_404() {
 #[tokio::test]
 async fn a_shadow_route_only_counts() {
     let mut guarded = Guarded::of_products(|route| route.is_shadow = true);
-    guarded.layer.routes()[0].ids[0].ids.delete(b"5").unwrap();
+    guarded.layer.routes()[0].ids()[0].ids.delete(b"5").unwrap();
     assert_eq!(guarded.get("/products/5").await, 200);
     assert_eq!(guarded.get("/products/1000").await, 404);
     let counters = &guarded.layer.routes()[0].counters;

@@ -14,6 +14,7 @@ mod learn;
 mod proxy;
 #[path = "../../../../tests/exchanges/recorder.rs"]
 mod recorder;
+mod routes;
 mod service;
 mod single_flight;
 #[path = "../../../tamis-sources/tests/support/sqlite_shop.rs"]

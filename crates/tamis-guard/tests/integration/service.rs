@@ -12,7 +12,7 @@ use bytes::Bytes;
 use http::{Request, Response};
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::BodyExt as _;
-use tamis_guard::{GuardedBody, IdSet, IdSetOptions, Route, RouteId};
+use tamis_guard::{GuardedBody, IdSet, IdSetOptions, Route};
 use tower_service::Service;
 
 /// Returns a set that is synced and knows these ids.
@@ -22,8 +22,15 @@ pub fn known(options: IdSetOptions, known: impl IntoIterator<Item = i64>) -> Arc
 
 /// Returns a route whose ids are at these places.
 pub fn route(path: &str, places: &[&str], ids: &Arc<IdSet>) -> Route {
-    let id = |place: &&str| RouteId { place: place.parse().unwrap(), ids: Arc::clone(ids) };
-    Route::new(path.parse().unwrap(), places.iter().map(id).collect())
+    let (first, others) = places.split_first().unwrap();
+    let route = Route::new(path, *first, Arc::clone(ids)).unwrap();
+    others.iter().fold(route, |route, place| route.with_id(*place, Arc::clone(ids)).unwrap())
+}
+
+/// Returns a route with changed settings.
+pub fn set(mut route: Route, set: impl FnOnce(&mut Route)) -> Route {
+    set(&mut route);
+    route
 }
 
 /// A body with these frames.

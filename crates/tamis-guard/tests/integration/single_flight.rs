@@ -200,7 +200,7 @@ async fn other_requests_do_not_wait() {
 async fn an_id_that_is_created_while_requests_wait_passes() {
     let guarded = Guarded::new(SingleFlight::default(), slow_after(404, 200));
     let tasks = guarded.get_many(7, 10).await;
-    guarded.layer.routes()[0].ids[0].ids.insert_recent(b"7").unwrap();
+    guarded.layer.routes()[0].ids()[0].ids.insert_recent(b"7").unwrap();
     let mut statuses = statuses(tasks).await;
     // The first answer is older than the insert, so it is not in the negative cache.
     assert_eq!(statuses.remove(0), 404);

@@ -19,9 +19,9 @@ use crate::request::path::{PathTemplate, Reading};
 ///
 /// ```
 /// use std::sync::Arc;
-/// use tamis_guard::{GuardLayer, IdSet, IdSetOptions, IdType, LearnRule};
+/// use tamis_guard::{GuardLayer, IdSet, IdType, LearnRule};
 ///
-/// let products = Arc::new(IdSet::new(IdSetOptions::new(IdType::Uuid))?);
+/// let products = Arc::new(IdSet::new(IdType::Uuid)?);
 /// let places = vec!["answer json:/data/id".parse()?];
 /// let rule = LearnRule::new("/products".parse()?, places, products);
 /// assert_eq!(rule.methods, ["POST", "PUT"]);
@@ -34,7 +34,7 @@ use crate::request::path::{PathTemplate, Reading};
 pub struct LearnRule {
     /// The name of the rule in messages and metrics.
     pub name: String,
-    /// The methods of matching requests. An empty list matches all methods.
+    /// The methods of matching requests. An empty list matches all methods. The case of letters has no effect.
     pub methods: Vec<Method>,
     /// The path template of matching requests.
     pub path: PathTemplate,
@@ -67,7 +67,8 @@ impl LearnRule {
 
     /// Tests whether the rule applies to a request.
     pub(super) fn matches(&self, parts: &Parts) -> bool {
-        (self.methods.is_empty() || self.methods.contains(&parts.method))
+        let is_same = |method: &Method| method.as_str().eq_ignore_ascii_case(parts.method.as_str());
+        (self.methods.is_empty() || self.methods.iter().any(is_same))
             && self.path.values_of(parts.uri.path(), Reading::default()).is_some()
     }
 

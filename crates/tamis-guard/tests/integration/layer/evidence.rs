@@ -34,13 +34,14 @@ impl FromFile {
         let mut is_shadow = false;
         set(&mut options, &mut is_shadow);
         let ids = Arc::new(IdSet::new(options).unwrap());
-        let route = Route { is_shadow, ..route("/products/{id}", &["path:id"], &ids) };
         let file = FileOptions { quiet: INTERVAL, ..FileOptions::new(&path, format) };
         // No state but the one that the test waits for: the watch thread is slow on a busy machine.
         let options = SourceOptions { stale_after: Duration::from_secs(60), ..source_options() };
         let source = Source::start(Arc::clone(&ids), file, options);
         wait(&source, "a generation", |status| status.generations == 1 && status.lag.is_some());
-        Self { guarded: Guarded::new(vec![route]), ids, source, _dir: dir }
+        let by_path = route("/products/{id}", &["path:id"], &ids);
+        let by_path = super::set(by_path, |it| it.is_shadow = is_shadow);
+        Self { guarded: Guarded::new(vec![by_path]), ids, source, _dir: dir }
     }
 
     async fn get(&mut self, id: u32) -> StatusCode {

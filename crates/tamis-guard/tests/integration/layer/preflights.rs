@@ -13,7 +13,7 @@ const PAGE: &str = "https://shop.example.com";
 
 /// Returns a route that refuses requests without an id.
 fn strict(place: &str) -> Route {
-    Route { refuses_missing: true, ..route("/products/{id}", &[place], &products()) }
+    set(route("/products/{id}", &[place], &products()), |it| it.refuses_missing = true)
 }
 
 fn preflight(target: &str, method: &str) -> Request<Full<Bytes>> {
@@ -82,16 +82,16 @@ async fn preflights_of_absent_ids_do_not_reach_the_program() {
 
 #[tokio::test]
 async fn preflights_of_known_ids_reach_the_program() {
-    let mut route = strict("path:id");
-    route.ids.extend(strict("header:x-id").ids);
+    let route = strict("path:id");
+    let route = route.with_id("header:x-id", products()).unwrap();
     let mut guarded = Guarded::new(vec![route]);
     guarded.answer(preflight("/products/1", "GET")).await;
     assert_eq!(guarded.reached(), 1);
     let answer = guarded.answer(preflight("/products/777", "GET")).await;
     assert_eq!((answer.status().as_u16(), guarded.reached()), (404, 0));
     // Any of the ids is enough, and the one in the header may exist.
-    let mut route = Route { required: Required::Any, ..strict("path:id") };
-    route.ids.extend(strict("header:x-id").ids);
+    let route = set(strict("path:id"), |it| it.required = Required::Any);
+    let route = route.with_id("header:x-id", products()).unwrap();
     let mut guarded = Guarded::new(vec![route]);
     guarded.answer(preflight("/products/777", "GET")).await;
     assert_eq!(guarded.reached(), 1);
@@ -112,7 +112,7 @@ async fn a_page_can_read_a_refusal() {
         ),
         (Some(Cors { origins, has_credentials: true }), "https://other.com", None, false, true),
     ] {
-        let mut route = Route { max_body_bytes: 10, ..strict("json:/id") };
+        let mut route = set(strict("json:/id"), |it| it.max_body_bytes = 10);
         route.refusal.cors = cors;
         let mut guarded = Guarded::new(vec![route]);
         for (body, status) in [(r#"{"id":7777}"#, 413), (r#"{"id":777}"#, 404)] {

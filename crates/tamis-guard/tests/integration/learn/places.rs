@@ -2,10 +2,10 @@
 
 use http::{Request, Response};
 use http_body_util::Full;
-use tamis_guard::{GuardLayer, LearnRule, NotLearnt, Route};
+use tamis_guard::{GuardLayer, LearnRule, NotLearnt};
 
 use super::scripted::*;
-use crate::service::route;
+use crate::service::{route, set};
 
 #[tokio::test]
 async fn each_place_teaches_its_ids() {
@@ -111,7 +111,7 @@ async fn an_upstream_without_a_body_teaches_by_the_request() {
 #[tokio::test]
 async fn a_rule_does_not_change_the_limit_of_a_route() {
     let ids = products();
-    let route = Route { max_body_bytes: 100, ..route("/products", &["json:/id"], &ids) };
+    let route = set(route("/products", &["json:/id"], &ids), |it| it.max_body_bytes = 100);
     let place = "json:/id".parse().unwrap();
     let rule = LearnRule::new("/products".parse().unwrap(), vec![place], ids);
     let guarded = Guarded::of(GuardLayer::new(vec![route]).with_learn(vec![rule]), |_| {

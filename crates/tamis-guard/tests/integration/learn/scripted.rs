@@ -7,7 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{Request, Response, StatusCode};
 use http_body_util::{BodyExt as _, Full};
-use tamis_guard::{AnswerBody, GuardLayer, IdSet, IdSetOptions, LearnRule, NotLearnt, Route};
+use tamis_guard::{AnswerBody, GuardLayer, IdSet, IdSetOptions, LearnRule, NotLearnt};
 use tower_layer::Layer as _;
 use tower_service::Service as _;
 
@@ -44,7 +44,8 @@ impl Guarded {
     ) -> Self {
         let ids = products();
         let methods = vec![http::Method::GET];
-        let route = Route { methods, ..route("/products/{id}", &["path:id"], &ids) };
+        let mut route = route("/products/{id}", &["path:id"], &ids);
+        route.methods = methods;
         let rules = rules.iter().map(|(path, places)| {
             let places = places.iter().map(|place| place.parse().unwrap()).collect();
             let mut rule = LearnRule::new(path.parse().unwrap(), places, Arc::clone(&ids));
