@@ -12,6 +12,7 @@ pub(crate) mod place;
 pub(crate) mod refusal;
 pub(crate) mod route;
 pub(crate) mod route_error;
+pub(crate) mod routes;
 #[cfg(feature = "layer")]
 pub(crate) mod single_flight;
 #[cfg(feature = "layer")]

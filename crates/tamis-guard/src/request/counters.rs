@@ -53,6 +53,15 @@ impl RouteCounters {
         self.misjudged.load(Ordering::Relaxed)
     }
 
+    /// Returns the number of requests whose ids the route has checked: all requests that matched the route, except
+    /// requests that passed without an id.
+    #[must_use]
+    pub fn checked(&self) -> u64 {
+        let passed = PassReason::ALL.into_iter().filter(|&reason| reason != PassReason::NoId);
+        let passed: u64 = passed.map(|reason| self.passed(reason)).sum();
+        passed + RefuseReason::ALL.into_iter().map(|reason| self.refused(reason)).sum::<u64>()
+    }
+
     /// Returns the number of requests with an id in the filter that got a 404 response.
     #[must_use]
     pub fn not_found(&self) -> u64 {
@@ -82,6 +91,16 @@ impl RouteCounters {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_request_without_an_id_is_not_checked() {
+        let counters = RouteCounters::default();
+        counters.count(Verdict::Pass(PassReason::NoId));
+        assert_eq!(counters.checked(), 0);
+        counters.count(Verdict::Pass(PassReason::Known));
+        counters.count(Verdict::Refuse(RefuseReason::Absent));
+        assert_eq!(counters.checked(), 2);
+    }
 
     #[test]
     fn the_observed_rate_is_the_share_of_absent_ids_that_passed() {

@@ -13,7 +13,8 @@ use pin_project_lite::pin_project;
 use tamis_sources::{PassReason, Verdict};
 
 use crate::request::learn::{LearnBody, Lessons};
-use crate::request::route::{Decision, Route};
+use crate::request::route::Decision;
+use crate::request::routes::Routes;
 #[cfg(feature = "layer")]
 use crate::request::turn;
 
@@ -55,7 +56,7 @@ pin_project! {
 
 /// The decision about a request, and its route.
 pub(crate) struct Decided {
-    pub(crate) routes: Arc<[Route]>,
+    pub(crate) routes: Arc<Routes>,
     pub(crate) index: usize,
     pub(crate) decision: Decision,
 }

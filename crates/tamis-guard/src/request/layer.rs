@@ -19,12 +19,18 @@ use crate::request::json::Json;
 use crate::request::learn::{LearnRule, Lessons};
 use crate::request::path::Reading;
 use crate::request::route::{Decision, Route};
+use crate::request::routes::Routes;
 #[cfg(feature = "layer")]
 use crate::request::turn;
 #[cfg(feature = "proxy")]
 use crate::request::verdict_slot::VerdictSlot;
 
 /// A layer that decides about requests before they reach the inner service.
+///
+/// A route checks the path that the layer receives. `Router::nest` of axum removes the prefix from the path before the
+/// inner router: a layer on the outer router gets `/api/products/7`, and a layer on the inner router gets `/products/7`.
+/// `Router::layer` applies a layer only to the routes that were added before, so add the guard after all routes.
+/// [`idle_routes`](Self::idle_routes) shows the routes that have checked no id.
 ///
 /// # Examples
 ///
@@ -39,16 +45,20 @@ use crate::request::verdict_slot::VerdictSlot;
 /// ```
 #[derive(Clone, Debug)]
 pub struct GuardLayer {
-    routes: Arc<[Route]>,
+    routes: Arc<Routes>,
     /// The learn rules. The value is `None` if no rules exist, so that a request does not increment a reference count.
     rules: Option<Arc<[LearnRule]>>,
 }
 
 impl GuardLayer {
-    /// Creates a layer. The first matching route decides about a request. A request without a matching route passes.
+    /// Creates a layer. The first matching route decides about a request, so a route with a wide path such as `/*` hides
+    /// the routes after it. A request without a matching route passes.
+    ///
+    /// A route checks an id only while the set of the id is [`Synced`](crate::SyncState::Synced). By default, all unknown
+    /// ids pass in the other states.
     #[must_use]
     pub fn new(routes: impl IntoIterator<Item = Route>) -> Self {
-        Self { routes: routes.into_iter().collect(), rules: None }
+        Self { routes: Arc::new(Routes::new(routes)), rules: None }
     }
 
     /// Sets the rules for learning ids from responses. All matching rules apply to a request, even if no route matches
@@ -70,6 +80,15 @@ impl GuardLayer {
     pub fn routes(&self) -> &[Route] {
         &self.routes
     }
+
+    /// Returns the routes that have checked no id so far. If a route is idle although requests for its ids have arrived,
+    /// its path, its methods or its places do not match these requests.
+    ///
+    /// With the feature `layer`, the layer logs a warning for each route that is idle after the first 10 000 requests.
+    /// The warning is an event of `tracing`.
+    pub fn idle_routes(&self) -> impl Iterator<Item = &Route> {
+        self.routes.idle()
+    }
 }
 
 impl<S> Layer<S> for GuardLayer {
@@ -83,7 +102,7 @@ impl<S> Layer<S> for GuardLayer {
 /// A guarded service.
 #[derive(Clone, Debug)]
 pub struct GuardService<S> {
-    routes: Arc<[Route]>,
+    routes: Arc<Routes>,
     rules: Option<Arc<[LearnRule]>>,
     inner: S,
 }
@@ -106,6 +125,8 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
+        #[cfg(feature = "layer")]
+        self.routes.count_request();
         let (parts, body) = request.into_parts();
         let rules = self.rules.as_ref();
         let lessons = rules.and_then(|rules| Lessons::of_request(rules, &parts));
@@ -223,7 +244,7 @@ impl ByHead {
 /// Handles a request that needs more than its head: its body, its turn, or learn rules.
 async fn call_with_more<S, B, A>(
     mut inner: S,
-    routes: Arc<[Route]>,
+    routes: Arc<Routes>,
     by_head: ByHead,
     mut lessons: Option<Lessons>,
     parts: Parts,
