@@ -58,7 +58,7 @@ impl Source {
         kind: Arc<dyn SourceKind>,
         options: SourceOptions,
     ) -> Self {
-        ids.take();
+        ids.add_source();
         let run = Arc::new(Run {
             ids,
             options,
@@ -116,6 +116,7 @@ impl Source {
             _ = thread.join();
         }
         self.run.lost();
+        self.run.ids.remove_source();
     }
 }
 

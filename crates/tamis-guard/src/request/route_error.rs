@@ -44,7 +44,7 @@ impl fmt::Display for RouteError {
             Self::NoSource { place } => write!(
                 f,
                 "nothing fills the set of {place}, so all ids would pass; create the set with \
-                 IdSet::from_ids, or start its source before the route"
+                 IdSet::from_ids, or start its source before the route and keep the source"
             ),
         }
     }

@@ -84,8 +84,12 @@ fn a_set_that_nothing_fills_is_refused() {
     // A source fills the set, although the source has read nothing yet.
     let ids = warming();
     let file = FileOptions::new("no such file", FileFormat::Lines);
-    let _source = Source::start(Arc::clone(&ids), file, SourceOptions::default());
-    assert!(Route::new("/p/{id}", "path:id", ids).is_ok());
+    let source = Source::start(Arc::clone(&ids), file, SourceOptions::default());
+    assert!(Route::new("/p/{id}", "path:id", Arc::clone(&ids)).is_ok());
+    // A program that does not keep the source, such as `let _ = Source::start(...)`, stops it.
+    drop(source);
+    let error = Route::new("/p/{id}", "path:id", ids).unwrap_err().to_string();
+    assert!(error.ends_with("keep the source"), "{error}");
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::HashSet;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
@@ -56,8 +56,8 @@ pub struct IdSet {
     /// generation.
     building: ArcSwapOption<Generation>,
     state: TimedState,
-    /// True if a source fills the set, or if the program has set the state.
-    has_source: AtomicBool,
+    /// The number of running sources. A program that sets the state counts as a source that runs for ever.
+    sources: AtomicUsize,
     allowed: ArcSwap<HashSet<Box<[u8]>>>,
     denied: ArcSwap<HashSet<Box<[u8]>>>,
     negative: NegativeCache,
@@ -141,7 +141,7 @@ impl IdSet {
             current: ArcSwap::from_pointee(first),
             building: ArcSwapOption::empty(),
             state: TimedState::new(),
-            has_source: AtomicBool::new(false),
+            sources: AtomicUsize::new(0),
             allowed: ArcSwap::default(),
             denied: ArcSwap::default(),
             negative: NegativeCache::new(
@@ -195,21 +195,26 @@ impl IdSet {
     /// Sets the state. A source calls this method for its set. A program without a source calls this method after the
     /// program has loaded all ids.
     pub fn set_state(&self, state: SyncState) {
-        self.take();
+        self.add_source();
         self.state.set(state);
     }
 
-    /// Records that a source, or the program itself, fills the set and sets its state.
-    pub(crate) fn take(&self) {
-        // Relaxed: the flag publishes no other data.
-        self.has_source.store(true, Ordering::Relaxed);
+    /// Records that a source was started, or that the program sets the state itself.
+    pub(crate) fn add_source(&self) {
+        // Relaxed here and below: the number publishes no other data.
+        self.sources.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Tests whether nothing ends the state [`SyncState::Warming`] of the set: no source was started for the set, and
-    /// the program has not set the state. The inserts of a program do not change the state.
+    /// Records that a source has stopped.
+    pub(crate) fn remove_source(&self) {
+        self.sources.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// Tests whether nothing ends the state [`SyncState::Warming`] of the set: no [`Source`](crate::Source) of the set
+    /// runs, and the program has not set the state. The inserts of a program do not change the state.
     #[must_use]
     pub fn lacks_source(&self) -> bool {
-        self.state.get() == SyncState::Warming && !self.has_source.load(Ordering::Relaxed)
+        self.state.get() == SyncState::Warming && self.sources.load(Ordering::Relaxed) == 0
     }
 
     /// Sets the state to synced until `end`. After `end`, the set decides about unknown ids as in the state stale.

@@ -123,15 +123,17 @@ fn a_value_that_is_not_an_id_is_refused_by_name() {
 }
 
 #[test]
-fn a_set_lacks_a_source_until_one_takes_it_or_the_program_sets_the_state() {
+fn a_set_lacks_a_source_unless_one_runs_or_the_program_sets_the_state() {
     let set = IdSet::new(integers()).unwrap();
     set.insert(1).unwrap();
     assert!(set.lacks_source() && set.decide(b"2").passes());
     set.set_state(SyncState::Warming);
     assert!(!set.lacks_source());
     let set = IdSet::new(integers()).unwrap();
-    set.take();
+    set.add_source();
     assert!(!set.lacks_source());
+    set.remove_source();
+    assert!(set.lacks_source());
 }
 
 #[test]
