@@ -1,6 +1,7 @@
 //! The set of ids: which ids exist, and how current this data is.
 
 pub(crate) mod base;
+pub(crate) mod batch;
 pub(crate) mod change_kind;
 pub(crate) mod change_listener;
 pub(crate) mod evidence;

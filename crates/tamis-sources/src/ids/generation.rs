@@ -198,8 +198,8 @@ impl Generation {
         (!self.base_contains(id)).then(|| self.hasher.hash(id))
     }
 
-    /// Inserts ids as [`load_key`](Self::load_key) does, but in batches. In a batch, the processor loads several cache lines at
-    /// the same time.
+    /// Inserts ids as [`load_key`](Self::load_key) does, but in batches. In a batch, the processor loads several cache
+    /// lines at the same time.
     pub(crate) fn load_hashes(&self, hashes: &[u64]) -> Result<(), PlanError> {
         let mut result = Ok(());
         // A part may exceed its capacity by the length of a chunk, which does not change the rate noticeably.
@@ -240,8 +240,8 @@ impl Generation {
         Ok(())
     }
 
-    /// Records that the id with a key was deleted. If other ids may have the same key, the id passes until the next full
-    /// read.
+    /// Records that the id with a key was deleted. If other ids may have the same key, the id passes until the next
+    /// full read.
     pub fn delete_key(&self, id: &[u8]) {
         let deleted = if self.fold.is_precise() { &self.tombstones } else { &self.ignored };
         deleted.insert(&self.fold.key(id));

@@ -11,6 +11,7 @@ use moka::policy::EvictionPolicy;
 use moka::sync::Cache;
 use tamis::PlanError;
 
+use crate::ids::batch::Batch;
 use crate::ids::change_kind::ChangeKind;
 use crate::ids::change_listener::ChangeListener;
 use crate::ids::evidence::{Evidence, Finding};
@@ -29,8 +30,8 @@ const MAX_RECENT: u64 = 100_000;
 
 /// The ids that exist. All methods take `&self`, so threads can share the set in an [`Arc`].
 ///
-/// [`from_ids`](Self::from_ids) creates a set of known ids. A [`Source`](crate::Source) fills an empty set and keeps the
-/// set in sync. The set stores the canonical text of each id: after `insert("007")`, a set of integers contains the
+/// [`from_ids`](Self::from_ids) creates a set of known ids. A [`Source`](crate::Source) fills an empty set and keeps
+/// the set in sync. The set stores the canonical text of each id: after `insert("007")`, a set of integers contains the
 /// id 7.
 ///
 /// # Examples
@@ -74,8 +75,9 @@ pub struct IdSet {
 impl IdSet {
     /// Creates a set of `ids` in the state [`SyncState::Synced`]. The set refuses all other ids at once.
     ///
-    /// `options` is an [`IdType`], or [`IdSetOptions`] for other settings. The filter is created for the lower bound of
-    /// the iterator's size hint, and grows if the iterator returns more ids. The filter hashes with a new secret key.
+    /// `options` is an [`IdType`](crate::IdType), or [`IdSetOptions`] for other settings. The filter is created for the
+    /// lower bound of the iterator's size hint, and grows if the iterator returns more ids. The filter hashes with a
+    /// new secret key.
     ///
     /// # Errors
     ///
@@ -96,7 +98,8 @@ impl IdSet {
     ///
     /// let options = IdSetOptions { rate: 1e-4, ..IdSetOptions::new(IdType::integer()) };
     /// let error = IdSet::from_ids(options, ["7", "abc"]).unwrap_err();
-    /// assert!(error.to_string().starts_with("\"abc\" is not written as an id of the set: the type of the set is integer"));
+    /// let start = "\"abc\" is not written as an id of the set: the type of the set is integer";
+    /// assert!(error.to_string().starts_with(start));
     /// # Ok::<(), tamis_sources::IdError>(())
     /// ```
     pub fn from_ids(
@@ -105,18 +108,20 @@ impl IdSet {
     ) -> Result<Self, IdError> {
         let (set, ids) = (Self::new(options)?, ids.into_iter());
         let generation = set.start_generation(ids.size_hint().0 as u64)?;
+        let mut batch = Batch::new(&generation);
         for id in ids {
             let text = id.to_id();
             let (id, value) = set.canonical_and_value(&text)?;
-            generation.load_key(&id, value)?;
+            batch.load_key(&id, value)?;
         }
+        batch.flush()?;
         set.publish_generation();
         set.set_state(SyncState::Synced);
         Ok(set)
     }
 
-    /// Creates an empty set in the state [`SyncState::Warming`]. `options` is an [`IdType`], or [`IdSetOptions`] for
-    /// other settings.
+    /// Creates an empty set in the state [`SyncState::Warming`]. `options` is an [`IdType`](crate::IdType), or
+    /// [`IdSetOptions`] for other settings.
     ///
     /// While the set is warming, **every unknown id passes**, by the default [policy](crate::Policies). A
     /// [`Source`](crate::Source) fills the set and changes the state. A program without a source creates the set with
@@ -242,8 +247,8 @@ impl IdSet {
         Arc::clone(self.listener.get_or_init(create))
     }
 
-    /// Applies a change to the id with a key, and sends the change to the listener. The key is the canonical text of the
-    /// id, folded if the source folds texts. The set does not check the key: [`insert`](Self::insert),
+    /// Applies a change to the id with a key, and sends the change to the listener. The key is the canonical text of
+    /// the id, folded if the source folds texts. The set does not check the key: [`insert`](Self::insert),
     /// [`insert_recent`](Self::insert_recent) and [`delete`](Self::delete) check an id.
     ///
     /// # Errors
@@ -371,8 +376,8 @@ impl IdSet {
     ///
     /// # Errors
     ///
-    /// [`IdError::NotAnId`] if the value is not an id of the type; [`IdError::Plan`] if a filter must grow and the system
-    /// has no memory. After `Plan`, the set contains the id nevertheless.
+    /// [`IdError::NotAnId`] if the value is not an id of the type; [`IdError::Plan`] if a filter must grow and the
+    /// system has no memory. After `Plan`, the set contains the id nevertheless.
     pub fn insert(&self, id: impl ToId) -> Result<(), IdError> {
         Ok(self.apply_change(ChangeKind::Insert, &self.canonical(&id.to_id())?)?)
     }

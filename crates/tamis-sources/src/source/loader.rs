@@ -1,20 +1,17 @@
 //! Loads the rows of a read into a generation.
 
 use crate::errors::source_error::SourceError;
+use crate::ids::batch::Batch;
 use crate::ids::generation::Generation;
 use crate::ids::id::IdType;
 use crate::source::audit_source::canonical_row_and_value;
 use crate::source::status::Rows;
 
-/// The number of ids in one batch insert.
-const BATCH: usize = 1024;
-
 /// Loads the rows of a full read into a generation. The loader buffers ids. [`finish`](Self::finish) inserts the last
 /// ids, so the caller must call `finish` before the publication of the generation.
 pub struct Loader<'a> {
     id_type: &'a IdType,
-    generation: &'a Generation,
-    hashes: Vec<u64>,
+    batch: Batch<'a>,
     rows: Rows,
 }
 
@@ -22,7 +19,7 @@ impl<'a> Loader<'a> {
     /// Creates a loader for ids of a type.
     #[must_use]
     pub fn new(id_type: &'a IdType, generation: &'a Generation) -> Self {
-        Self { id_type, generation, hashes: Vec::with_capacity(BATCH), rows: Rows::default() }
+        Self { id_type, batch: Batch::new(generation), rows: Rows::default() }
     }
 
     /// Loads a row. `text` is the id as the source stores it. `None` stands for NULL. If the text is not an id of the
@@ -35,8 +32,7 @@ impl<'a> Loader<'a> {
         let id = text.and_then(|text| canonical_row_and_value(self.id_type, text));
         self.rows.add(id.is_some());
         let Some((id, value)) = id else { return Ok(()) };
-        self.hashes.extend(self.generation.prepare_load(&id, value));
-        if self.hashes.len() >= BATCH { self.flush() } else { Ok(()) }
+        Ok(self.batch.load_key(&id, value)?)
     }
 
     /// Returns the number of rows so far.
@@ -51,13 +47,7 @@ impl<'a> Loader<'a> {
     ///
     /// Returns the same errors as [`row`](Self::row).
     pub fn finish(mut self) -> Result<Rows, SourceError> {
-        self.flush()?;
+        self.batch.flush()?;
         Ok(self.rows)
-    }
-
-    fn flush(&mut self) -> Result<(), SourceError> {
-        let loaded = self.generation.load_hashes(&self.hashes);
-        self.hashes.clear();
-        Ok(loaded?)
     }
 }
