@@ -23,8 +23,8 @@ impl Json {
         self.text.get().len()
     }
 
-    /// Returns the text of each string and number at a path. `*` stands for all elements of a list. A list at the end of
-    /// the path stands for its elements.
+    /// Returns the text of each string and number at a path. `*` stands for all elements of a list. A list at the end
+    /// of the path stands for its elements.
     ///
     /// Programs differ in which of two equal field names they use, and in whether they treat `ID` as `id`. To cover all
     /// programs, the method ignores the case of ASCII letters, and returns the values of all fields with an equal name.

@@ -28,9 +28,9 @@ use crate::request::verdict_slot::VerdictSlot;
 /// A layer that decides about requests before they reach the inner service.
 ///
 /// A route checks the path that the layer receives. `Router::nest` of axum removes the prefix from the path before the
-/// inner router: a layer on the outer router gets `/api/products/7`, and a layer on the inner router gets `/products/7`.
-/// `Router::layer` applies a layer only to the routes that were added before, so add the guard after all routes.
-/// [`idle_routes`](Self::idle_routes) shows the routes that have checked no id.
+/// inner router: a layer on the outer router gets `/api/products/7`, and a layer on the inner router gets
+/// `/products/7`. `Router::layer` applies a layer only to the routes that were added before, so add the guard after all
+/// routes. [`idle_routes`](Self::idle_routes) shows the routes that have checked no id.
 ///
 /// # Examples
 ///
@@ -51,11 +51,11 @@ pub struct GuardLayer {
 }
 
 impl GuardLayer {
-    /// Creates a layer. The first matching route decides about a request, so a route with a wide path such as `/*` hides
-    /// the routes after it. A request without a matching route passes.
+    /// Creates a layer. The first matching route decides about a request, so a route with a wide path such as `/*`
+    /// hides the routes after it. A request without a matching route passes.
     ///
-    /// A route checks an id only while the set of the id is [`Synced`](crate::SyncState::Synced). By default, all unknown
-    /// ids pass in the other states.
+    /// A route checks an id only while the set of the id is [`Synced`](crate::SyncState::Synced). By default, all
+    /// unknown ids pass in the other states.
     #[must_use]
     pub fn new(routes: impl IntoIterator<Item = Route>) -> Self {
         Self { routes: Arc::new(Routes::new(routes)), rules: None }
@@ -81,8 +81,8 @@ impl GuardLayer {
         &self.routes
     }
 
-    /// Returns the routes that have checked no id so far. If a route is idle although requests for its ids have arrived,
-    /// its path, its methods or its places do not match these requests.
+    /// Returns the routes that have checked no id so far. If a route is idle although requests for its ids have
+    /// arrived, its path, its methods or its places do not match these requests.
     ///
     /// With the feature `layer`, the layer logs a warning for each route that is idle after the first 10 000 requests.
     /// The warning is an event of `tracing`.

@@ -54,7 +54,7 @@ impl fmt::Display for PlaceError {
         write!(
             f,
             "{:?} is not the place of an id: write path:NAME, query:NAME, header:NAME, cookie:NAME \
-             or json:/PATH/TO/FIELD",
+             or json:/PATH/TO/FIELD; a name has no braces, spaces around it or percent-encoding",
             self.place
         )
     }
@@ -71,7 +71,7 @@ impl FromStr for IdPlace {
         // A name with these characters would never be found in a request: the guard decodes the names of a query.
         let is_wrong = match kind {
             "query" => name.contains(['?', '&', '=', '%', '{', '}']),
-            "cookie" => name.contains(['=', ';', ',', '"', '{', '}']) || name.contains(' '),
+            "cookie" => name.contains(['=', ';', ',', '"', '{', '}', ' ']),
             _ => false,
         };
         if name.is_empty() || is_wrong || name.trim() != name {

@@ -96,8 +96,8 @@ impl Route {
     ///
     /// # Errors
     ///
-    /// [`RouteError`] if the route would check nothing: if the path or the place is not valid, if the path lacks the name
-    /// of the place, or if nothing fills the set. Start the source of a set before the route is created.
+    /// [`RouteError`] if the route would check nothing: if the path or the place is not valid, if the path lacks the
+    /// name of the place, or if nothing fills the set. Start the source of a set before the route is created.
     pub fn new<T, P>(path: T, place: P, ids: impl Into<Arc<IdSet>>) -> Result<Self, RouteError>
     where
         T: TryInto<PathTemplate, Error: Into<RouteError>>,
