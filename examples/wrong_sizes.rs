@@ -1,4 +1,4 @@
-use tamis::{Bloom, Plan};
+use tamis::Bloom;
 
 fn main() {
     for (items, rate) in [(1_000_000, 0.01), (-1, 0.01), (1_000_000, 1.5)] {
@@ -7,5 +7,4 @@ fn main() {
             Err(error) => println!("{error}"),
         }
     }
-    println!("{:?}", Plan::new(u64::MAX, 0.01).map_err(|error| error.to_string()));
 }
