@@ -66,8 +66,9 @@ fn the_crawler_remembers_its_urls_in_a_file_that_other_programs_map() {
 
 #[test]
 fn filters_of_any_type_find_the_distinct_words() {
-    let all = r#"["to", "be", "or", "not"]"#;
-    assert_output("generic", "", &[all, r#"["to", "be", "or", "not", "to", "be"]"#]);
+    let folder = tempfile::tempdir().unwrap();
+    let output = run("generic", folder.path(), &[], "");
+    assert_eq!(output.matches("[\"to\", \"be\", \"or\", \"not\"]\n").count(), 3, "{output}");
 }
 
 #[test]

@@ -50,6 +50,26 @@ macro_rules! plan_and_hasher {
 pub(crate) use plan_and_hasher;
 
 /// A set that may report an absent item as present, but never reports an inserted item as absent.
+///
+/// References and pointers to filters implement the traits, so generic code also takes `&mut filter`
+/// and `Box<dyn TryInsert>`. If a program chooses the kind at run time, use
+/// [`AnyFilter`](crate::AnyFilter): a program can save, load and create an `AnyFilter` of any kind,
+/// and a batch chooses the kind once.
+///
+/// # Examples
+///
+/// ```
+/// use tamis::{Bloom, Growing, TryInsert};
+///
+/// fn insert_words(filter: &mut impl TryInsert) -> Result<usize, tamis::InsertError> {
+///     filter.try_insert_all(&["to", "be", "or", "not", "to", "be"])
+/// }
+///
+/// assert_eq!(insert_words(&mut Bloom::for_items(100, 0.001)?)?, 4);
+/// let mut chosen: Box<dyn TryInsert> = Box::new(Growing::new(0.001)?);
+/// assert_eq!(insert_words(&mut chosen)?, 4);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub trait Filter {
     /// Returns the plan that the filter was created with.
     fn plan(&self) -> &Plan;
@@ -143,7 +163,7 @@ pub trait Filter {
 
 /// A filter that accepts every item.
 ///
-/// `&BloomFilter<S, AtomicBitmap>` also implements `Insert`, so threads can insert through a shared
+/// `&SharedBloom` also implements `Insert`, so threads can insert through a shared
 /// reference, as threads can write through a `&File`.
 pub trait Insert: TryInsert {
     /// Inserts an item by its hash. Returns true if the item is new to the filter.

@@ -16,7 +16,11 @@ macro_rules! float {
 
         impl Float for f64 {
             $(fn $name(self $(, $arg: $type)?) -> f64 {
+                #[cfg(feature = "libm")]
                 let function = $function;
+                // The build fails with the message in `lib.rs`, and with no other message.
+                #[cfg(not(feature = "libm"))]
+                let function = |x: f64 $(, _: $type)?| x;
                 function(self $(, $arg)?)
             })*
         }

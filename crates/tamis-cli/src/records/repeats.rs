@@ -148,6 +148,13 @@ pub fn full(path: &Path, kind: Kind, error: &InsertError, advice: &str) -> Failu
             numbers::items(items),
             if kind.can_remove() { ", each copy counted" } else { "" },
         )),
+        NoRoom::Copies { items, capacity } => Failure::new(format!(
+            "{name}: copies of repeated lines fill the filter at {} of {} planned items; nothing was \
+             written: insert each line once, without --copies, or build a filter with --copies, \
+             whose buckets have four slots",
+            HumanCount(items),
+            HumanCount(capacity),
+        )),
         _ => Failure::new(format!("{name}: {error}; nothing was written")),
     }
 }

@@ -69,8 +69,8 @@ impl Kind {
         self.row().can_remove
     }
 
-    /// Returns true if each insert of an item takes space, even if the filter already holds the
-    /// item.
+    /// Returns true if filters of this kind can store copies of an item, each in a slot of its own:
+    /// [`Cuckoo::try_insert_copy`](crate::Cuckoo::try_insert_copy).
     #[must_use]
     pub const fn stores_copies(self) -> bool {
         self.row().stores_copies
