@@ -46,7 +46,7 @@ pub fn run(bench: &mut Bench) -> Result<(), String> {
     for _ in 0..bench.rounds {
         let node = SingleNode::new(&url, Patience::default()).map_err(|error| error.to_string())?;
         let made = RedisFilter::create(node, "native", &plan);
-        let mut filter = made.map_err(|error| error.to_string())?;
+        let filter = made.map_err(|error| error.to_string())?;
         let nanos = timed(ITEMS, || {
             let new = items.chunks(BATCH).map(|batch| count(filter.insert_each(batch)));
             expect(new.sum::<Result<u64, _>>(), ITEMS * 98 / 100)
@@ -69,7 +69,7 @@ pub fn run(bench: &mut Bench) -> Result<(), String> {
         rows[4].rounds.push(timed(SLOW_ITEMS, || article.add_each(&texts[..SLOW_ITEMS as usize]))?);
         article.forget()?;
         let node = SingleNode::new(&url, Patience::default()).map_err(|error| error.to_string())?;
-        let mut helper = HelperFilter::new(node, KEY, article.plan).ok_or("a plan without bits")?;
+        let helper = HelperFilter::new(node, KEY, article.plan).ok_or("a plan without bits")?;
         rows[5].rounds.push(timed(ITEMS, || {
             let new = texts.chunks(BATCH).map(|batch| count(helper.insert_each(batch)));
             expect(new.sum::<Result<u64, _>>(), ITEMS * 98 / 100)

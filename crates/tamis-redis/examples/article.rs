@@ -83,11 +83,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     let node = || SingleNode::new(&url, Patience::default());
     let mut fixed =
         guava::create(items.into(), RATE, GuavaStrategy::Mitz64, GuavaRelease::Until33)?;
-    let mut bitmaps = BitmapsFilter::open_or_create(node()?, items.into(), RATE)?;
+    let bitmaps = BitmapsFilter::open_or_create(node()?, items.into(), RATE)?;
     bitmaps.reset()?;
     let plan = RedisPlan::new(items.into(), RATE)?.growing()?;
     let name = format!("article-{}", std::process::id());
-    let mut native = RedisFilter::create(node()?, &name, &plan)?;
+    let native = RedisFilter::create(node()?, &name, &plan)?;
     let absent: Vec<String> = (0..20_000).map(|i| format!("absent:{i}")).collect();
 
     print_heading(items);

@@ -16,7 +16,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let nodes = ClusterNodes::new(urls.iter().map(String::as_str), Patience::default())?;
     let plan = RedisPlan::new(items, 0.01)?;
     let name = format!("cluster-{}", std::process::id());
-    let mut filter = RedisFilter::create(nodes, &name, &plan)?;
+    let filter = RedisFilter::create(nodes, &name, &plan)?;
     println!("{} shards, {} probes", plan.shards(), plan.probes());
 
     let start = Instant::now();

@@ -42,6 +42,11 @@ impl Clock {
         Self::decode(name, reply)
     }
 
+    /// Tests whether the client received this time before another time.
+    pub(crate) fn is_older_than(&self, other: &Self) -> bool {
+        self.received < other.received
+    }
+
     /// Returns the present time of the server in milliseconds since 1970.
     pub(crate) fn now(&self) -> u64 {
         self.millis.saturating_add(self.received.elapsed().as_millis() as u64)

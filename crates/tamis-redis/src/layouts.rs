@@ -4,6 +4,7 @@ pub(crate) mod bitmaps_filter;
 pub(crate) mod bits;
 pub(crate) mod draft;
 pub(crate) mod generation;
+pub(crate) mod generation_view;
 pub(crate) mod geometry;
 pub(crate) mod header;
 pub(crate) mod helper_filter;

@@ -17,15 +17,17 @@ mod filter;
 mod info;
 mod layouts;
 mod local_copy;
+mod lock;
 #[cfg(test)]
 mod model;
 mod operations;
 mod plan;
 mod rates;
+mod single_flight;
 mod transport;
 
 #[cfg(feature = "async")]
-pub use async_filter::AsyncRedisFilter;
+pub use async_filter::{AsyncRedisFilter, AsyncRedisRebuild};
 pub use error::{Difference, RedisCreateError, RedisItemError, RedisOpenError};
 pub use filter::{RedisFilter, RedisRebuild};
 pub use info::RedisFilterInfo;
@@ -42,9 +44,9 @@ pub use operations::generations::RedisRebuildError;
 pub use operations::merge::RedisMergeError;
 pub use plan::{RedisPlan, RedisPlanError, RedisWindow};
 #[cfg(feature = "async")]
-pub use transport::asynchronous::{
-    AsyncClusterNodes, AsyncLine, AsyncSentinelNode, AsyncSingleNode, AsyncTransport,
-};
+pub use transport::async_cluster::AsyncClusterNodes;
+#[cfg(feature = "async")]
+pub use transport::asynchronous::{AsyncLine, AsyncSentinelNode, AsyncSingleNode, AsyncTransport};
 pub use transport::blocking::{Line, Patience, SingleNode, Transport};
 pub use transport::cluster::ClusterNodes;
 pub use transport::key_url::{KeyUrl, KeyUrlError, ServerAddress, without_password};

@@ -244,15 +244,15 @@ fn layers_of(string: &[u8]) -> u8 {
 mod tests {
     use super::*;
     use crate::filter::RedisFilter;
-    use crate::model::Model;
+    use crate::model::{Model, Strings};
     use crate::plan::RedisPlan;
 
-    /// Copies the filter `users` from a model.
-    fn copy(model: &Model) -> Result<RedisCopy, RedisCopyError> {
-        let mut builder = RedisCopyBuilder::new(b"users", &model.strings[&b"users"[..]])?;
+    /// Copies the filter `users` from the strings of a model.
+    fn copy(strings: &Strings) -> Result<RedisCopy, RedisCopyError> {
+        let mut builder = RedisCopyBuilder::new(b"users", &strings[&b"users"[..]])?;
         for shard in 0..builder.shards() {
             let mut layer = 0;
-            while builder.add(model.strings.get(&builder.key(shard, layer)).cloned())? {
+            while builder.add(strings.get(&builder.key(shard, layer)).cloned())? {
                 layer += 1;
             }
         }
@@ -267,14 +267,14 @@ mod tests {
     #[test]
     fn a_copy_answers_as_the_filter() {
         for planned in [1000, 5_000_000] {
-            let mut filter = filter(planned);
+            let filter = filter(planned);
             let items: Vec<String> = (0..900).map(|i| format!("user {i}")).collect();
             for result in filter.insert_each(&items) {
                 result.unwrap();
             }
             let absent: Vec<String> = (0..900).map(|i| format!("nobody {i}")).collect();
             let answers = filter.contains_each(&absent);
-            let copy = copy(&filter.into_transport()).unwrap();
+            let copy = copy(&filter.into_transport().data().strings).unwrap();
             assert!(items.iter().all(|item| copy.contains(item.as_bytes())));
             for (item, answer) in absent.iter().zip(answers) {
                 assert_eq!(copy.contains(item.as_bytes()), answer.unwrap(), "{item}");
@@ -286,18 +286,18 @@ mod tests {
 
     #[test]
     fn a_lost_or_damaged_shard_is_an_error() {
-        let model = filter(5_000_000).into_transport();
-        let last = RedisCopyBuilder::new(b"users", &model.strings[&b"users"[..]]).unwrap();
+        let strings = filter(5_000_000).into_transport().data().strings.clone();
+        let last = RedisCopyBuilder::new(b"users", &strings[&b"users"[..]]).unwrap();
         let key = last.key(last.shards() - 1, 0);
         let shard = last.shards() - 1;
-        let mut lost = Model { strings: model.strings.clone(), ..Model::default() };
-        lost.strings.remove(&key);
+        let mut lost = strings.clone();
+        lost.remove(&key);
         assert_eq!(copy(&lost).unwrap_err(), RedisCopyError::Shard { shard, layer: 0 });
-        let mut short = Model { strings: model.strings.clone(), ..Model::default() };
-        short.strings.get_mut(&key).unwrap().pop();
+        let mut short = strings.clone();
+        short.get_mut(&key).unwrap().pop();
         assert_eq!(copy(&short).unwrap_err(), RedisCopyError::Shard { shard, layer: 0 });
-        let mut zero = Model { strings: model.strings, ..Model::default() };
-        zero.strings.get_mut(&key).unwrap().fill(0);
+        let mut zero = strings;
+        zero.get_mut(&key).unwrap().fill(0);
         assert_eq!(copy(&zero).unwrap_err(), RedisCopyError::Shard { shard, layer: 0 });
         let unfinished = last.finish().unwrap_err();
         assert_eq!(unfinished, RedisCopyError::Shard { shard: 0, layer: 0 });

@@ -1,18 +1,27 @@
 //! A model of a Redis server in memory, for unit tests of operations. The model has only strings.
 
 use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard};
 
 use redis::{Arg, Value};
 
+use crate::lock::locked;
 use crate::operations::create_shards::CREATE_SHARD;
 use crate::operations::sweep::CORRECT;
 use crate::transport::blocking::Transport;
 use crate::transport::request::{NodeReply, NodeRequest, SendError};
 
+/// The value of each key.
+pub(crate) type Strings = HashMap<Vec<u8>, Vec<u8>>;
+
+/// A server in memory.
+#[derive(Default)]
+pub(crate) struct Model(Mutex<Data>);
+
 /// The strings of a server, the number of round trips, and the executed commands.
 #[derive(Default)]
-pub(crate) struct Model {
-    pub(crate) strings: HashMap<Vec<u8>, Vec<u8>>,
+pub(crate) struct Data {
+    pub(crate) strings: Strings,
     pub(crate) round_trips: usize,
     pub(crate) commands: Vec<String>,
     /// The keys whose connection fails: the model executes a command on one of these keys, and then
@@ -21,13 +30,20 @@ pub(crate) struct Model {
 }
 
 impl Transport for Model {
-    fn send(&mut self, requests: &[NodeRequest]) -> Vec<NodeReply> {
-        self.round_trips += 1;
-        requests.iter().map(|request| self.reply(request)).collect()
+    fn send(&self, requests: &[NodeRequest]) -> Vec<NodeReply> {
+        let mut data = self.data();
+        data.round_trips += 1;
+        requests.iter().map(|request| data.reply(request)).collect()
     }
 }
 
 impl Model {
+    pub(crate) fn data(&self) -> MutexGuard<'_, Data> {
+        locked(&self.0)
+    }
+}
+
+impl Data {
     fn reply(&mut self, request: &NodeRequest) -> NodeReply {
         let args: Vec<&[u8]> = request
             .command

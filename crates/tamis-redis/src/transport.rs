@@ -1,6 +1,8 @@
 //! Connections to servers, clusters and Sentinels.
 
 #[cfg(feature = "async")]
+pub(crate) mod async_cluster;
+#[cfg(feature = "async")]
 pub(crate) mod asynchronous;
 pub(crate) mod blocking;
 pub(crate) mod cluster;

@@ -55,7 +55,7 @@ fn an_interrupted_rebuild_leaves_the_present_filter() {
     assert_eq!(ask::<Vec<String>>(&server, "KEYS f:*").len(), 1);
     assert_eq!(count(&folder, &server, "check -c @/f n.txt"), 10_000);
     // No rebuild is left behind.
-    let mut filter = RedisFilter::open(server.node(), "f").unwrap();
+    let filter = RedisFilter::open(server.node(), "f").unwrap();
     let rebuild = filter.rebuild(&RedisPlan::new(100, 0.01).unwrap()).unwrap();
     rebuild.abort().unwrap();
 }

@@ -20,7 +20,7 @@ fn a_filter_of_redisson_is_recognised() {
     let (folder, server) = (folder(), Server::start());
     let build = "build --to redisson --items 40K --rate 0.001 --to-funnel text --to-charset UTF-8";
     ok(&folder, &server, &format!("{build} n.txt -o @/users"));
-    let mut filter = RedissonFilter::open(server.node(), "users").unwrap();
+    let filter = RedissonFilter::open(server.node(), "users").unwrap();
     assert_eq!((filter.expected_insertions(), filter.false_probability()), (40_000, 0.001));
     assert!(all_found(&filter.contains_each(&items())));
     filter.insert_each(&["from Java"]);
@@ -41,7 +41,7 @@ fn a_filter_of_redisson_is_recognised() {
     let to = "--to redisson --to-items 40K --to-rate 0.001";
     let restore = format!("convert users.rdb {}/copy {to}", server.url());
     folder.run(&restore).has_status(0);
-    let mut copy = RedissonFilter::open(server.node(), "copy").unwrap();
+    let copy = RedissonFilter::open(server.node(), "copy").unwrap();
     assert_eq!((copy.expected_insertions(), copy.false_probability()), (40_000, 0.001));
     assert!(all_found(&copy.contains_each(&items())));
     folder.run(&restore).warns(2, "exists");
@@ -66,7 +66,7 @@ fn a_bitmap_of_the_helper_class_needs_its_plan() {
         "build --to redis-bitmap --items 10K --rate 0.03 --to-funnel bytes n.txt -o @/bloom",
     );
     let plan = RedisBitmapPlan::new(10_000, 0.03);
-    let mut filter = HelperFilter::new(server.node(), "bloom", plan).unwrap();
+    let filter = HelperFilter::new(server.node(), "bloom", plan).unwrap();
     assert!(all_found(&filter.contains_each(&items())));
     refused(&folder, &server, "check @/bloom n.txt", "--format (redis-bitmap");
     refused(&folder, &server, "check --format redis-bitmap @/bloom n.txt", "--items-planned N");
@@ -86,7 +86,7 @@ fn bitmaps_that_grow_in_number_are_read_and_extended() {
     let key = "build --to redis-bitmaps --items 1000 n.txt -o @/bitmaps";
     refused(&folder, &server, key, "bloomfilter-0");
     ok(&folder, &server, "build --to redis-bitmaps --items 1000 n.txt -o @/bloomfilter-0");
-    let mut filter = BitmapsFilter::open_or_create(server.node(), 1000, 0.01).unwrap();
+    let filter = BitmapsFilter::open_or_create(server.node(), 1000, 0.01).unwrap();
     assert!(all_found(&filter.contains_each(&items())) && filter.cursor() > 5);
     let options = "--format redis-bitmaps --items-planned 1000 --rate-planned 0.01";
     let check = format!("check -c {options} @/bloomfilter-0 n.txt");
@@ -103,7 +103,7 @@ fn bitmaps_that_grow_in_number_are_read_and_extended() {
     ] {
         folder.run(format!("convert {paths} {to} {options}")).has_status(0);
     }
-    let mut copy = BitmapsFilter::open_or_create(other.node(), 1000, 0.01).unwrap();
+    let copy = BitmapsFilter::open_or_create(other.node(), 1000, 0.01).unwrap();
     assert!(all_found(&copy.contains_each(&items())));
     assert_eq!(copy.cursor(), filter.cursor());
 }

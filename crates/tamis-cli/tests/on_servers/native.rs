@@ -26,7 +26,7 @@ fn a_filter_is_built_checked_extended_and_described() {
     folder.shows(format!("info {}/f", server.url()), &["\n  planned for   10,000\n"]);
 
     // The library reads what the program wrote, and the reverse.
-    let mut filter = RedisFilter::open(server.node(), "f").unwrap();
+    let filter = RedisFilter::open(server.node(), "f").unwrap();
     assert_eq!(filter.insert("from the library"), Ok(true));
     folder.write("one.txt", "from the library\n");
     assert_eq!(ok(&folder, &server, "check @/f one.txt"), "from the library\n");
@@ -75,7 +75,7 @@ fn a_filter_that_exists_is_replaced_only_on_request() {
     assert_eq!(ask::<Vec<String>>(&server, "KEYS *").len(), 2);
 
     // A rebuild that another client left behind is ended only on request.
-    let mut left = RedisFilter::open(server.node(), "f").unwrap();
+    let left = RedisFilter::open(server.node(), "f").unwrap();
     let _left_behind = left.rebuild(&RedisPlan::new(10_000, 0.01).unwrap()).unwrap();
     refused(&folder, &server, "build --replace n.txt -o @/f", "--abort-rebuild");
     ok(&folder, &server, "build --replace --abort-rebuild n.txt -o @/f");

@@ -7,6 +7,8 @@
 //! needs a few round trips; the Java class needs several round trips for each item.
 
 use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use redis::Value;
 use tamis_formats::{RedisBitmaps, Rule};
@@ -78,21 +80,27 @@ const MAX_CURSOR: u64 = 4095;
 /// Java. If several clients grow the filter at the same time, the filter adds only one bitmap. The
 /// filter does not work on a cluster, because the keys are in several slots.
 ///
+/// All methods take `&self`. Calls at the same time behave as the calls of several clients.
+///
 /// # Examples
 ///
 /// ```no_run
 /// use tamis_redis::{BitmapsFilter, Patience, SingleNode};
 ///
 /// let node = SingleNode::new("redis://localhost", Patience::default())?;
-/// let mut seen = BitmapsFilter::open_or_create(node, 1_000_000, 0.01)?;
+/// let seen = BitmapsFilter::open_or_create(node, 1_000_000, 0.01)?;
 /// assert_eq!(seen.insert_each(&["alice"]), [Ok(true)]);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
+#[derive(Clone)]
 pub struct BitmapsFilter<T> {
     transport: T,
     rule: Rule,
     /// The number of the newest bitmap that the client has read.
-    cursor: u64,
+    ///
+    /// Each batch first reads the cursor from the server, so the number needs no ordering with other
+    /// memory.
+    cursor: Arc<AtomicU64>,
 }
 
 /// Decodes the value of the cursor. Only the canonical decimal form is valid, because the scripts
@@ -119,18 +127,19 @@ impl<T: Transport> BitmapsFilter<T> {
     /// connection fails. If the key `cursor` exists and the first bitmap is missing, the error
     /// contains [`RedisItemError::MissingShard`]. To start with an empty filter again, delete the
     /// key `cursor`.
-    pub fn open_or_create(mut transport: T, items: u64, rate: f64) -> Result<Self, RedisOpenError> {
+    pub fn open_or_create(transport: T, items: u64, rate: f64) -> Result<Self, RedisOpenError> {
         let rule = RedisBitmaps::plan(items, rate)
             .map_err(|error| RedisOpenError::Plan { why: error.to_string() })?;
         let mut request = NodeRequest::script(CREATE, &[CURSOR.to_vec(), bitmap(0)]);
         request.command.arg(rule.bits() - 1);
-        let reply = ask(&mut transport, request)?;
+        let reply = ask(&transport, request)?;
         let (cursor, len): (Vec<u8>, u64) = redis::from_redis_value(reply)
             .map_err(|_| RedisItemError::unexpected(CURSOR, "has a wrong number of values"))?;
         if len == 0 {
             return Err(RedisItemError::MissingShard { key: printable(&bitmap(0)) }.into());
         }
-        let filter = Self { transport, rule, cursor: cursor_of(&cursor)? };
+        let cursor = Arc::new(AtomicU64::new(cursor_of(&cursor)?));
+        let filter = Self { transport, rule, cursor };
         let difference = Difference::of("bytes of a bitmap", &filter.len_bytes(), &len);
         RedisOpenError::check(&bitmap(0), Difference::all([difference]))?;
         Ok(filter)
@@ -141,25 +150,19 @@ impl<T: Transport> BitmapsFilter<T> {
     ///
     /// An insert takes two round trips for each 1000 items, and some more round trips when a bitmap
     /// becomes half full.
-    pub fn insert_each<I: AsRef<[u8]>>(
-        &mut self,
-        items: &[I],
-    ) -> Vec<Result<bool, RedisItemError>> {
+    pub fn insert_each<I: AsRef<[u8]>>(&self, items: &[I]) -> Vec<Result<bool, RedisItemError>> {
         self.each(items, true)
     }
 
     /// Tests whether each item may be in any bitmap, with one round trip for each 1000 items.
-    pub fn contains_each<I: AsRef<[u8]>>(
-        &mut self,
-        items: &[I],
-    ) -> Vec<Result<bool, RedisItemError>> {
+    pub fn contains_each<I: AsRef<[u8]>>(&self, items: &[I]) -> Vec<Result<bool, RedisItemError>> {
         self.each(items, false)
     }
 
     /// Returns the number of the newest bitmap that the client has read.
     #[must_use]
     pub fn cursor(&self) -> u64 {
-        self.cursor
+        self.cursor.load(Ordering::Relaxed)
     }
 
     /// Removes all items: deletes all bitmaps except the first bitmap, which becomes empty.
@@ -168,16 +171,16 @@ impl<T: Transport> BitmapsFilter<T> {
     ///
     /// [`RedisItemError`] if the server or the connection fails; [`RedisItemError::Unsettled`] if
     /// other clients repeatedly add bitmaps during the call.
-    pub fn reset(&mut self) -> Result<(), RedisItemError> {
+    pub fn reset(&self) -> Result<(), RedisItemError> {
         for _ in 0..8 {
-            let cursor = self.cursor;
+            let cursor = self.cursor();
             let keys: Vec<_> =
                 [CURSOR.to_vec()].into_iter().chain((0..=cursor).map(bitmap)).collect();
             let mut request = NodeRequest::script(RESET, &keys);
             request.command.arg(cursor).arg(self.rule.bits() - 1);
-            let reply = ask(&mut self.transport, request)?;
-            if !self.learn_cursor(Ok(reply))? {
-                self.cursor = 0;
+            let reply = ask(&self.transport, request)?;
+            if self.learn_cursor(Ok(reply))? == cursor {
+                self.cursor.store(0, Ordering::Relaxed);
                 return Ok(());
             }
         }
@@ -188,14 +191,15 @@ impl<T: Transport> BitmapsFilter<T> {
         self.rule.bits() / 8
     }
 
-    /// Stores the cursor of a reply. Returns true if the cursor has changed.
-    fn learn_cursor(&mut self, reply: NodeReply) -> Result<bool, RedisItemError> {
+    /// Stores and returns the cursor of a reply.
+    fn learn_cursor(&self, reply: NodeReply) -> Result<u64, RedisItemError> {
         let cursor = cursor_of(&bytes(CURSOR, reply)?.unwrap_or_else(|| b"0".to_vec()))?;
-        Ok(std::mem::replace(&mut self.cursor, cursor) != cursor)
+        self.cursor.store(cursor, Ordering::Relaxed);
+        Ok(cursor)
     }
 
     fn each<I: AsRef<[u8]>>(
-        &mut self,
+        &self,
         items: &[I],
         is_insert: bool,
     ) -> Vec<Result<bool, RedisItemError>> {
@@ -203,7 +207,9 @@ impl<T: Transport> BitmapsFilter<T> {
         for items in items.chunks(MAX_ITEMS) {
             let offsets = items.iter().map(|item| self.rule.offsets(item.as_ref())).collect();
             let (found, answers) = (Vec::new(), Vec::new());
-            let batch = BitmapsBatch { filter: self, offsets, is_insert, found, answers, ones: 0 };
+            let (filter, cursor) = (self, self.cursor());
+            let batch =
+                BitmapsBatch { filter, cursor, offsets, is_insert, found, answers, ones: 0 };
             results.append(&mut batch.run());
         }
         results
@@ -212,7 +218,9 @@ impl<T: Transport> BitmapsFilter<T> {
 
 /// A batch that inserts items, or tests items in all bitmaps.
 struct BitmapsBatch<'f, T> {
-    filter: &'f mut BitmapsFilter<T>,
+    filter: &'f BitmapsFilter<T>,
+    /// The number of the newest bitmap that the batch uses.
+    cursor: u64,
     offsets: Vec<Vec<u64>>,
     is_insert: bool,
     /// For each item without a result: whether one bitmap contains all bits of the item.
@@ -252,14 +260,14 @@ impl<T: Transport> BitmapsBatch<'_, T> {
     /// Returns the next items without a result, at most as many as one round trip tests.
     fn left(&self) -> &[Vec<u64>] {
         let left = &self.offsets[self.answers.len()..];
-        let most = (MAX_TESTS / (self.filter.cursor + 1)) as usize;
+        let most = (MAX_TESTS / (self.cursor + 1)) as usize;
         &left[..left.len().min(most)]
     }
 
     /// Reads the cursor, and the lengths and bits of all bitmaps. Returns false if the cursor has
     /// changed.
     fn look(&mut self) -> Result<bool, RedisItemError> {
-        let cursor = self.filter.cursor;
+        let cursor = self.cursor;
         // Before an insert, Java tests the bitmaps only if the filter has several bitmaps.
         let tests = !self.is_insert || cursor > 0;
         let mut requests = vec![NodeRequest::new("GET", CURSOR.to_vec())];
@@ -276,7 +284,8 @@ impl<T: Transport> BitmapsBatch<'_, T> {
         let mut replies = self.filter.transport.send(&requests).into_iter();
         let mut next = || replies.next().expect("one reply for each request");
         self.found = vec![false; self.left().len()];
-        if self.filter.learn_cursor(next())? {
+        self.cursor = self.filter.learn_cursor(next())?;
+        if self.cursor != cursor {
             return Ok(false);
         }
         self.ones = integer(&bitmap(cursor), next())?.unsigned_abs();
@@ -306,13 +315,13 @@ impl<T: Transport> BitmapsBatch<'_, T> {
                 let is_new = !found && clear.next().is_some_and(|clear| clear > 0);
                 self.answers.push(Ok(is_new));
             }
-            let (bits, cursor) = (self.filter.rule.bits(), self.filter.cursor);
+            let (bits, cursor) = (self.filter.rule.bits(), self.cursor);
             if 2 * self.ones > bits {
                 let keys = [CURSOR.to_vec(), bitmap(cursor), bitmap(cursor + 1)];
                 let mut request = NodeRequest::script(GROW, &keys);
                 request.command.arg(cursor).arg(bits);
                 let reply = self.filter.transport.send(&[request]).remove(0);
-                self.filter.learn_cursor(reply)?;
+                self.cursor = self.filter.learn_cursor(reply)?;
                 return Ok(());
             }
         }
@@ -343,7 +352,7 @@ impl<T: Transport> BitmapsBatch<'_, T> {
         if absent.is_empty() {
             return Ok(Vec::new());
         }
-        let key = bitmap(self.filter.cursor);
+        let key = bitmap(self.cursor);
         let chunks = bits::chunks(&absent, MAX_SCRIPT_BITS);
         let request = |chunk: &Range<usize>| {
             let mut request = NodeRequest::script(CHECKED_SET, std::slice::from_ref(&key));

@@ -24,7 +24,7 @@ use crate::transport::exchange::{Blocking, complete};
 /// use tamis_redis::{Patience, RedisDraft, RedisPlan, SingleNode};
 ///
 /// let node = SingleNode::new("redis://localhost", Patience::default())?;
-/// let mut draft = RedisDraft::new(node, "users", &RedisPlan::new(1_000_000, 0.01)?)?;
+/// let draft = RedisDraft::new(node, "users", &RedisPlan::new(1_000_000, 0.01)?)?;
 /// draft.start()?;
 /// for result in draft.insert_each(&["alice", "bob"]) {
 ///     result?;
@@ -68,18 +68,18 @@ impl<T: Transport> RedisDraft<T> {
     /// [`RedisCreateError::Exists`] if the key exists; [`RedisCreateError::Redis`] if the server or
     /// the connection fails. After an error, `start` deletes the new keys. If the server does not
     /// reply to the deletion, the new keys remain.
-    pub fn start(&mut self) -> Result<(), RedisCreateError> {
-        let RedisFilter { transport, view } = &mut self.filter;
+    pub fn start(&self) -> Result<(), RedisCreateError> {
+        let RedisFilter { transport, view } = &self.filter;
         complete(prepare(&mut Blocking(transport), view))
     }
 
     /// Inserts a batch of items, like [`RedisFilter::insert_each`].
-    pub fn insert_each<I: Item>(&mut self, items: &[I]) -> Vec<Result<bool, RedisItemError>> {
+    pub fn insert_each<I: Item>(&self, items: &[I]) -> Vec<Result<bool, RedisItemError>> {
         self.filter.insert_each(items)
     }
 
     /// Inserts a batch of items by their hashes, like [`RedisFilter::insert_hashes`].
-    pub fn insert_hashes(&mut self, hashes: &[u64]) -> Vec<Result<bool, RedisItemError>> {
+    pub fn insert_hashes(&self, hashes: &[u64]) -> Vec<Result<bool, RedisItemError>> {
         self.filter.insert_hashes(hashes)
     }
 
@@ -91,10 +91,10 @@ impl<T: Transport> RedisDraft<T> {
     /// exists, `publish` deletes the keys of the draft. [`RedisCreateError::Redis`] if the server
     /// or the connection fails. After a failure of the server or the connection, the keys of the
     /// draft may remain.
-    pub fn publish(mut self) -> Result<RedisFilter<T>, RedisCreateError> {
+    pub fn publish(self) -> Result<RedisFilter<T>, RedisCreateError> {
         self.filter.flush()?;
-        let RedisFilter { transport, view } = &mut self.filter;
-        complete(publish(&mut Blocking(transport), view))?;
+        let RedisFilter { transport, view } = &self.filter;
+        complete(publish(&mut Blocking(transport), &mut view.latest()))?;
         Ok(self.filter)
     }
 }

@@ -28,7 +28,7 @@ impl RedisGeneration {
     ///
     /// [`RedisItemError`] if the server or the connection fails. After a failure, some keys may
     /// remain: repeat the call.
-    pub fn discard<T: Transport>(&self, transport: &mut T) -> Result<(), RedisItemError> {
+    pub fn discard<T: Transport>(&self, transport: &T) -> Result<(), RedisItemError> {
         complete(discard(&mut Blocking(transport), &self.name, &self.record))
     }
 }

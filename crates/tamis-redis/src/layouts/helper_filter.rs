@@ -20,6 +20,8 @@ use crate::transport::blocking::Transport;
 /// The bitmap has no metadata. If the plan is wrong, the results are wrong. If the server lost the
 /// bitmap, the filter looks empty.
 ///
+/// All methods take `&self`. Calls at the same time behave as the calls of several clients.
+///
 /// # Examples
 ///
 /// ```no_run
@@ -28,12 +30,13 @@ use crate::transport::blocking::Transport;
 ///
 /// let node = SingleNode::new("redis://localhost", Patience::default())?;
 /// let plan = RedisBitmapPlan::new(1_000_000, 0.03);
-/// let mut users = HelperFilter::new(node, "bloom", plan).expect("a plan with bits");
+/// let users = HelperFilter::new(node, "bloom", plan).expect("a plan with bits");
 /// for result in users.insert_each(&["alice", "bob"]) {
 ///     println!("new: {}", result?);
 /// }
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
+#[derive(Clone)]
 pub struct HelperFilter<T> {
     transport: T,
     key: Vec<u8>,
@@ -50,23 +53,17 @@ impl<T: Transport> HelperFilter<T> {
 
     /// Inserts items. Returns one result for each item, in the order of the items: true if the item
     /// is new. An insert takes one round trip.
-    pub fn insert_each<I: AsRef<[u8]>>(
-        &mut self,
-        items: &[I],
-    ) -> Vec<Result<bool, RedisItemError>> {
+    pub fn insert_each<I: AsRef<[u8]>>(&self, items: &[I]) -> Vec<Result<bool, RedisItemError>> {
         self.each(items, true)
     }
 
     /// Tests whether each item may be in the filter, in one round trip.
-    pub fn contains_each<I: AsRef<[u8]>>(
-        &mut self,
-        items: &[I],
-    ) -> Vec<Result<bool, RedisItemError>> {
+    pub fn contains_each<I: AsRef<[u8]>>(&self, items: &[I]) -> Vec<Result<bool, RedisItemError>> {
         self.each(items, false)
     }
 
     fn each<I: AsRef<[u8]>>(
-        &mut self,
+        &self,
         items: &[I],
         is_insert: bool,
     ) -> Vec<Result<bool, RedisItemError>> {

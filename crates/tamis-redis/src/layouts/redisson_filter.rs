@@ -37,17 +37,20 @@ return redis.call('BITFIELD', KEYS[2], unpack(ARGV, 3))";
 /// as Redisson does. If the settings differ, an insert changes nothing. If Redis loses the bitmap
 /// and keeps the settings, the filter looks empty.
 ///
+/// All methods take `&self`. Calls at the same time behave as the calls of several clients.
+///
 /// # Examples
 ///
 /// ```no_run
 /// use tamis_redis::{Patience, RedissonFilter, SingleNode};
 ///
 /// let node = SingleNode::new("redis://localhost", Patience::default())?;
-/// let mut users = RedissonFilter::open(node, "users")?;
+/// let users = RedissonFilter::open(node, "users")?;
 /// assert_eq!(users.contains_each(&["alice"]), [Ok(true)]);
 /// println!("about {} items", users.count()?);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
+#[derive(Clone)]
 pub struct RedissonFilter<T> {
     transport: T,
     name: Vec<u8>,
@@ -66,7 +69,7 @@ impl<T: Transport> RedissonFilter<T> {
     /// probes; [`RedisOpenError::Plan`] if Redisson refuses the plan; [`RedisOpenError::Redis`] if
     /// the server or the connection fails.
     pub fn try_init(
-        mut transport: T,
+        transport: T,
         name: &str,
         expected_insertions: u64,
         rate: f64,
@@ -76,7 +79,7 @@ impl<T: Transport> RedissonFilter<T> {
         let mut request = NodeRequest::script(TRY_INIT, std::slice::from_ref(&config));
         let command = request.command.arg(rule.size()).arg(rule.hash_iterations());
         command.arg(expected_insertions).arg(rate.to_string());
-        let reply = ask(&mut transport, request)?;
+        let reply = ask(&transport, request)?;
         let is_created = integer(&config, Ok(reply))? == 1;
         let found = Self::open(transport, name)?;
         let (probes, found_probes) = (rule.hash_iterations(), found.rule.hash_iterations());
@@ -96,13 +99,13 @@ impl<T: Transport> RedissonFilter<T> {
     /// initialized. [`RedisOpenError::Differs`] if the stored size or number of probes does not
     /// match the stored items and rate. [`RedisOpenError::Plan`] if Redisson refuses the stored
     /// items and rate. [`RedisOpenError::Redis`] if the server or the connection fails.
-    pub fn open(mut transport: T, name: &str) -> Result<Self, RedisOpenError> {
+    pub fn open(transport: T, name: &str) -> Result<Self, RedisOpenError> {
         let config = config_key(name.as_bytes());
         let mut request = NodeRequest::new("HMGET", config.clone());
         for field in ["size", "hashIterations", "expectedInsertions", "falseProbability"] {
             request.command.arg(field);
         }
-        let Value::Array(fields) = ask(&mut transport, request)? else {
+        let Value::Array(fields) = ask(&transport, request)? else {
             return Err(RedisItemError::unexpected(&config, "is not an array").into());
         };
         let texts: Vec<Option<String>> =
@@ -125,18 +128,12 @@ impl<T: Transport> RedissonFilter<T> {
 
     /// Inserts items. Returns one result for each item, in the order of the items: true if the item
     /// is new. An insert takes one round trip.
-    pub fn insert_each<I: AsRef<[u8]>>(
-        &mut self,
-        items: &[I],
-    ) -> Vec<Result<bool, RedisItemError>> {
+    pub fn insert_each<I: AsRef<[u8]>>(&self, items: &[I]) -> Vec<Result<bool, RedisItemError>> {
         self.each(items, true)
     }
 
     /// Tests whether each item may be in the filter, in one round trip.
-    pub fn contains_each<I: AsRef<[u8]>>(
-        &mut self,
-        items: &[I],
-    ) -> Vec<Result<bool, RedisItemError>> {
+    pub fn contains_each<I: AsRef<[u8]>>(&self, items: &[I]) -> Vec<Result<bool, RedisItemError>> {
         self.each(items, false)
     }
 
@@ -146,7 +143,7 @@ impl<T: Transport> RedissonFilter<T> {
     /// # Errors
     ///
     /// [`RedisItemError`] if the settings changed, or if the server or the connection fails.
-    pub fn count(&mut self) -> Result<u64, RedisItemError> {
+    pub fn count(&self) -> Result<u64, RedisItemError> {
         let requests = [self.settings(), NodeRequest::new("BITCOUNT", self.name.clone())];
         let replies = self.transport.send(&requests).into_iter().map(|reply| value(b"", reply));
         let mut replies = replies.collect::<Result<Vec<_>, _>>()?;
@@ -161,11 +158,11 @@ impl<T: Transport> RedissonFilter<T> {
     /// # Errors
     ///
     /// [`RedisItemError`] if the server or the connection fails.
-    pub fn delete(&mut self) -> Result<bool, RedisItemError> {
+    pub fn delete(&self) -> Result<bool, RedisItemError> {
         let config = config_key(&self.name);
         let mut request = NodeRequest::new("UNLINK", config.clone());
         request.command.arg(&self.name);
-        let reply = ask(&mut self.transport, request)?;
+        let reply = ask(&self.transport, request)?;
         Ok(integer(&config, Ok(reply))? > 0)
     }
 
@@ -212,7 +209,7 @@ impl<T: Transport> RedissonFilter<T> {
     }
 
     fn each<I: AsRef<[u8]>>(
-        &mut self,
+        &self,
         items: &[I],
         is_insert: bool,
     ) -> Vec<Result<bool, RedisItemError>> {

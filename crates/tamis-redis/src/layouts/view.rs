@@ -4,55 +4,63 @@
 //! The view of a client may be stale. Each reply contains the state word of its shard. The state
 //! word shows a change of the filter: another layer, a newer generation, a retired shard, or a
 //! missing shard.
+//!
+//! The operations of a client may run at the same time. Each operation works on its own [`View`], a
+//! cheap copy, and keeps its generations until it reads the metadata again. What an operation reads
+//! from the server is at once in the part that all views of the client share. If two operations
+//! read the metadata at the same time, the shared part may keep the older metadata. This is as safe
+//! as a stale view of another client.
 
-use std::collections::HashMap;
-use std::sync::Arc;
+use std::future::Future;
+use std::ops::Deref;
+use std::sync::{Arc, Mutex};
 
 use crate::clock::Clock;
 use crate::error::{RedisItemError, printable};
-use crate::layouts::geometry::{LayerGeometry, MAX_LAYERS, RedisGrowth};
+use crate::layouts::generation_view::Generation;
 use crate::layouts::header::State;
 use crate::layouts::metadata::{GenerationRecord, Metadata, Role};
-use crate::layouts::shard_keys::{NameError, ShardKeys};
+use crate::layouts::shard_keys::NameError;
+use crate::lock::locked;
+use crate::single_flight::SingleFlight;
 
-/// The view that a client has of a filter.
+/// The view that an operation has of a filter.
 #[derive(Clone, Debug)]
 pub(crate) struct View {
     name: Arc<[u8]>,
-    pub(crate) metadata: Metadata,
+    shared: Arc<Shared>,
+    /// What this operation uses.
+    known: Known,
+}
+
+/// What the views of a client share.
+#[derive(Debug)]
+struct Shared {
+    /// What the operations of the client have read last.
+    known: Mutex<Known>,
+    slices: SingleFlight<Result<(), RedisItemError>>,
+}
+
+/// What a client has read about a filter.
+#[derive(Clone, Debug)]
+pub(crate) struct Known {
+    pub(crate) metadata: Arc<Metadata>,
     /// The generations of `metadata`, in the same order.
-    pub(crate) generations: Vec<Generation>,
+    pub(crate) generations: Arc<[Generation]>,
     /// Whether the server supports `BITFIELD_RO`, which Redis has since version 6.2.
     pub(crate) has_bitfield_ro: bool,
     /// The error of the last growth of a full shard, if the growth failed.
     pub(crate) growth_error: Option<RedisItemError>,
-    /// The generation whose rebuild this client started.
-    pub(crate) rebuild: Option<u32>,
     /// The clock of a window. The field is `None` until the client has read the clock.
     pub(crate) clock: Option<Clock>,
-}
-
-/// The view that a client has of a generation.
-#[derive(Clone, Debug)]
-pub(crate) struct Generation {
-    pub(crate) record: GenerationRecord,
-    keys: ShardKeys,
-    /// The number of layers of each shard, as last read by the client.
-    layers: Vec<u8>,
-    /// For each shard: how many more items the newest layer takes, or `None` if the client has not
-    /// read the counter. The list is empty if the generation does not grow.
-    room: Vec<Option<i64>>,
-    /// For each shard and layer: the number of repeated items that inserts counted although the
-    /// items were not new. The next insert subtracts the repeated items from the counter.
-    pub(crate) repeats: HashMap<(u32, u8), i64>,
 }
 
 /// The kind of an operation on items.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Insert,
-    /// Inserts only into the generation whose rebuild this client started.
-    Build,
+    /// Inserts only into the generation with this identifier, whose rebuild this client started.
+    Build(u32),
     Lookup,
 }
 
@@ -81,15 +89,32 @@ impl View {
             .iter()
             .map(|record| Generation::new(name, record.clone()))
             .collect::<Result<_, _>>()?;
-        Ok(Self {
-            name: name.into(),
-            metadata,
+        let known = Known {
+            metadata: Arc::new(metadata),
             generations,
             has_bitfield_ro: true,
             growth_error: None,
-            rebuild: None,
             clock: None,
-        })
+        };
+        let shared = Shared { known: Mutex::new(known.clone()), slices: SingleFlight::new() };
+        Ok(Self { name: name.into(), shared: Arc::new(shared), known })
+    }
+
+    /// Returns a view for a new operation, with what all operations of the client have read.
+    pub(crate) fn latest(&self) -> Self {
+        let known = locked(&self.shared.known).clone();
+        Self { name: Arc::clone(&self.name), shared: Arc::clone(&self.shared), known }
+    }
+
+    /// Runs the work that adds a slice, or waits for another operation of the client that adds a
+    /// slice.
+    pub(crate) async fn add_slice_once(
+        &mut self,
+        work: impl Future<Output = Result<(), RedisItemError>> + Send,
+    ) -> Result<(), RedisItemError> {
+        let result = self.shared.slices.run(work).await;
+        *self = self.latest();
+        result
     }
 
     pub(crate) fn name(&self) -> &[u8] {
@@ -102,26 +127,50 @@ impl View {
         let bytes = bytes.ok_or_else(|| RedisItemError::NoFilter { name: name() })?;
         let metadata = Metadata::decode(bytes)
             .map_err(|source| RedisItemError::Metadata { name: name(), source })?;
-        if metadata == self.metadata {
-            return Ok(Update::Unchanged);
-        }
         if metadata.hasher != self.metadata.hasher || metadata.window != self.metadata.window {
             return Err(RedisItemError::Replaced { name: name() });
         }
-        let mut known = std::mem::take(&mut self.generations);
-        for record in &metadata.generations {
-            let same = known.iter().position(|old| {
-                old.record.id == record.id && old.record.geometry == record.geometry
-            });
-            let generation = match same {
-                Some(i) => Generation { record: record.clone(), ..known.swap_remove(i) },
-                None => Generation::new(&self.name, record.clone())
-                    .expect("the name was checked when the view was created"),
+        let mut shared = locked(&self.shared.known);
+        if metadata != *shared.metadata {
+            let all = || shared.generations.iter().chain(self.generations.iter());
+            let generation = |record: &GenerationRecord| {
+                let is_same = |old: &&Generation| {
+                    old.record.id == record.id && old.record.geometry == record.geometry
+                };
+                match all().find(is_same) {
+                    Some(known) => known.with_record(record.clone()),
+                    None => Generation::new(&self.name, record.clone())
+                        .expect("the name was checked when the view was created"),
+                }
             };
-            self.generations.push(generation);
+            let generations = metadata.generations.iter().map(generation).collect();
+            shared.generations = generations;
+            shared.metadata = Arc::new(metadata);
         }
-        self.metadata = metadata;
-        Ok(Update::Changed)
+        let is_unchanged = shared.metadata == self.known.metadata;
+        self.known = shared.clone();
+        Ok(if is_unchanged { Update::Unchanged } else { Update::Changed })
+    }
+
+    /// Stores a time of the server. Of two times, the time that was received last stays.
+    pub(crate) fn learn_clock(&mut self, clock: Clock) {
+        let shared = &mut locked(&self.shared.known).clock;
+        if shared.is_none_or(|known| known.is_older_than(&clock)) {
+            *shared = Some(clock);
+        }
+        self.known.clock = Some(clock);
+    }
+
+    /// Stores the result of the growth of a full shard.
+    pub(crate) fn learn_growth(&mut self, error: Option<RedisItemError>) {
+        locked(&self.shared.known).growth_error.clone_from(&error);
+        self.known.growth_error = error;
+    }
+
+    /// Stores that the server does not support `BITFIELD_RO`.
+    pub(crate) fn learn_no_bitfield_ro(&mut self) {
+        locked(&self.shared.known).has_bitfield_ro = false;
+        self.known.has_bitfield_ro = false;
     }
 
     /// Returns the number of the slice at the time `now` in milliseconds. Returns zero if the
@@ -176,11 +225,8 @@ impl View {
         let (slice, last) = (self.slice_at(now), self.generations.len() - 1);
         let of = |(generation, known): (usize, &Generation)| {
             let (reads, writes) = match known.record.role {
-                Role::Building if kind == Kind::Build => {
-                    let is_own = self.rebuild == Some(known.record.id);
-                    (is_own, is_own)
-                }
-                _ if kind == Kind::Build => (false, false),
+                Role::Building if kind == Kind::Build(known.record.id) => (true, true),
+                _ if matches!(kind, Kind::Build(_)) => (false, false),
                 Role::Current => (true, is_insert),
                 Role::Building => (false, is_insert),
                 Role::Slice(number) => (number + slices > slice, is_insert && generation == last),
@@ -206,75 +252,11 @@ impl View {
     }
 }
 
-impl Generation {
-    pub(crate) fn new(name: &[u8], record: GenerationRecord) -> Result<Self, NameError> {
-        let shards = record.geometry.shards;
-        let keys = ShardKeys::new(name, shards)?;
-        let room = match record.growth {
-            RedisGrowth::Fixed => Vec::new(),
-            RedisGrowth::Doubling => vec![None; shards as usize],
-        };
-        let layers = vec![1; shards as usize];
-        Ok(Self { record, keys, layers, room, repeats: HashMap::new() })
-    }
+impl Deref for View {
+    type Target = Known;
 
-    pub(crate) fn key(&self, shard: u32, layer: u8) -> Vec<u8> {
-        self.keys.key(shard, self.record.id, layer)
-    }
-
-    pub(crate) fn shards(&self) -> u32 {
-        self.record.geometry.shards
-    }
-
-    pub(crate) fn layer(&self, layer: u8) -> LayerGeometry {
-        self.record.geometry.layer(layer)
-    }
-
-    pub(crate) fn layers(&self, shard: u32) -> u8 {
-        self.layers[shard as usize]
-    }
-
-    /// Returns the largest possible number of layers of a shard.
-    pub(crate) fn max_layers(&self) -> u8 {
-        match self.record.growth {
-            RedisGrowth::Fixed => 1,
-            RedisGrowth::Doubling => MAX_LAYERS,
-        }
-    }
-
-    /// Stores the number of layers of a shard. The number of layers never decreases, because
-    /// clients never remove layers.
-    pub(crate) fn learn_layers(&mut self, shard: u32, layers: u8) {
-        let known = &mut self.layers[shard as usize];
-        if layers > *known {
-            *known = layers;
-            self.set_room(shard, None);
-        }
-    }
-
-    /// Stores the counter of a layer.
-    pub(crate) fn learn_count(&mut self, shard: u32, layer: u8, counter: i64) {
-        if layer + 1 == self.layers(shard) {
-            let items = counter - self.repeats.get(&(shard, layer)).unwrap_or(&0);
-            let room = self.layer(layer).capacity.cast_signed() - items;
-            self.set_room(shard, Some(room));
-        }
-    }
-
-    fn set_room(&mut self, shard: u32, room: Option<i64>) {
-        if let Some(known) = self.room.get_mut(shard as usize) {
-            *known = room;
-        }
-    }
-
-    /// Returns how many more items the newest layer of a shard takes. Returns `None` if the client
-    /// has not read the counter.
-    pub(crate) fn room(&self, shard: u32) -> Option<i64> {
-        match self.room.get(shard as usize) {
-            Some(_) if self.layers(shard) >= MAX_LAYERS => Some(i64::MAX),
-            Some(room) => *room,
-            None => Some(i64::MAX),
-        }
+    fn deref(&self) -> &Known {
+        &self.known
     }
 }
 
@@ -298,12 +280,12 @@ mod tests {
 
     #[test]
     fn a_generation_that_is_being_built_takes_inserts_and_no_lookups() {
-        let mut view = View::new(b"a", metadata(&[Role::Current, Role::Building])).unwrap();
+        let view = View::new(b"a", metadata(&[Role::Current, Role::Building])).unwrap();
         assert_eq!(used(&view, Kind::Lookup, 0), [(0, true, false)]);
         assert_eq!(used(&view, Kind::Insert, 0), [(0, true, true), (1, false, true)]);
-        assert_eq!(used(&view, Kind::Build, 0), [], "another client builds it");
-        view.rebuild = Some(view.metadata.generations[1].id);
-        assert_eq!(used(&view, Kind::Build, 0), [(1, true, true)]);
+        let id = view.metadata.generations[1].id;
+        assert_eq!(used(&view, Kind::Build(id ^ 1), 0), [], "another client builds it");
+        assert_eq!(used(&view, Kind::Build(id), 0), [(1, true, true)]);
     }
 
     #[test]
@@ -337,6 +319,26 @@ mod tests {
         new.generations.push(metadata(&[Role::Building]).generations.remove(0));
         assert_eq!(view.update(Some(new.encode().as_bytes())), Ok(Update::Changed));
         assert_eq!((view.generations[0].layers(0), view.generations.len()), (3, 2));
+    }
+
+    #[test]
+    fn what_an_operation_reads_is_in_the_views_of_later_operations() {
+        let mut new = metadata(&[Role::Current]);
+        let view = View::new(b"a", new.clone()).unwrap();
+        let (mut one, mut other) = (view.latest(), view.latest());
+        other.generations[0].learn_layers(0, 2);
+        new.generations.push(metadata(&[Role::Building]).generations.remove(0));
+        assert_eq!(one.update(Some(new.encode().as_bytes())), Ok(Update::Changed));
+        one.generations[1].add_repeats(0, 0, 5);
+        one.learn_no_bitfield_ro();
+        let latest = view.latest();
+        assert_eq!((latest.generations[0].layers(0), latest.generations.len()), (2, 2));
+        assert!(!latest.has_bitfield_ro);
+        // An operation keeps its generations until it reads the metadata itself.
+        assert_eq!((other.generations.len(), other.has_bitfield_ro), (1, true));
+        assert_eq!(other.update(Some(new.encode().as_bytes())), Ok(Update::Changed));
+        assert_eq!(other.generations[1].take_repeats(), [((0, 0), 5)].into());
+        assert_eq!(one.generations[1].take_repeats(), [].into(), "another operation has them");
     }
 
     #[test]

@@ -114,7 +114,7 @@ impl<'v> Batch<'v> {
             uses,
             ..Pass::default()
         };
-        if self.kind == Kind::Build && self.pass.uses.is_empty() {
+        if matches!(self.kind, Kind::Build(_)) && self.pass.uses.is_empty() {
             return Err(RedisItemError::NoRebuild { name: printable(self.view.name()) });
         }
         let mut probes = Vec::new();
@@ -143,7 +143,7 @@ impl<'v> Batch<'v> {
     async fn probe<X: Exchange>(&mut self, exchange: &mut X, probes: Vec<Probe>) -> Vec<Probe> {
         let mut requests = match self.kind {
             Kind::Lookup => Vec::new(),
-            Kind::Insert | Kind::Build => corrections(self.view),
+            Kind::Insert | Kind::Build(_) => corrections(self.view),
         };
         let corrections = requests.len();
         requests.extend(probes.iter().map(|probe| probe.request(self.view, self.hashes)));
@@ -194,12 +194,12 @@ impl<'v> Batch<'v> {
             }
         }
         self.pass.must_reread |= self.view.is_outdated_by(probe.generation, outcome.state);
-        let generation = &mut self.view.generations[probe.generation];
+        let generation = &self.view.generations[probe.generation];
         if probe.layer == 0 {
             generation.learn_layers(probe.shard, outcome.state.layers);
         }
         if probe.is_write {
-            *generation.repeats.entry((probe.shard, probe.layer)).or_default() += repeats;
+            generation.add_repeats(probe.shard, probe.layer, repeats);
         }
         generation.learn_count(probe.shard, probe.layer, outcome.counter);
     }
@@ -208,7 +208,7 @@ impl<'v> Batch<'v> {
     fn learn_time(&mut self, reply: Option<&NodeReply>) {
         let clock = reply.map(|reply| Clock::decode(self.view.name(), reply.clone()));
         if let Some(Ok(clock)) = clock {
-            self.view.clock = Some(clock);
+            self.view.learn_clock(clock);
         }
     }
 
@@ -220,7 +220,8 @@ impl<'v> Batch<'v> {
             }
         }
         if !probe.is_write && error.is_unknown_command() {
-            self.pass.must_reread |= std::mem::replace(&mut self.view.has_bitfield_ro, false);
+            self.pass.must_reread |= self.view.has_bitfield_ro;
+            self.view.learn_no_bitfield_ro();
         }
         for &item in &probe.items {
             self.pass.errors[item as usize] = Some(error.clone());
@@ -328,19 +329,19 @@ impl<'v> Batch<'v> {
         let requests = full.iter().map(request).collect();
         let replies = exchange.exchange(requests).await;
         for ((number, shard), reply) in full.into_iter().zip(replies) {
-            let generation = &mut self.view.generations[number];
+            let generation = &self.view.generations[number];
             let known = generation.layers(shard);
             match growth::layers(&generation.key(shard, 0), reply) {
                 Ok((layers, counter)) => {
                     generation.learn_layers(shard, layers);
                     generation.learn_count(shard, layers - 1, counter);
-                    self.view.growth_error = None;
+                    self.view.learn_growth(None);
                     if layers <= known {
                         self.pass.overfull.insert((number, shard));
                     }
                 }
                 Err(error) => {
-                    self.view.growth_error = Some(error);
+                    self.view.learn_growth(Some(error));
                     self.pass.overfull.insert((number, shard));
                 }
             }
@@ -356,7 +357,7 @@ impl<'v> Batch<'v> {
                 (Kind::Lookup, _) if is_found() => Ok(true),
                 (_, Some(error)) => Err(error),
                 (Kind::Lookup, None) => Ok(false),
-                (Kind::Insert | Kind::Build, None) => Ok(self.is_new(item)),
+                (Kind::Insert | Kind::Build(_), None) => Ok(self.is_new(item)),
             }
         };
         errors.into_iter().enumerate().map(result).collect()

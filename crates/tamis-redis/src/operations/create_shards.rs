@@ -1,8 +1,8 @@
 //! Creates the keys of a generation.
 
 use crate::error::RedisItemError;
+use crate::layouts::generation_view::Generation;
 use crate::layouts::header::{State, header};
-use crate::layouts::view::Generation;
 use crate::operations::sweep::{expiry, unlink};
 use crate::transport::exchange::{Exchange, send_all};
 use crate::transport::request::NodeRequest;

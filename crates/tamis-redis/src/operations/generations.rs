@@ -26,8 +26,9 @@ use std::sync::Arc;
 
 use crate::clock::Clock;
 use crate::error::{RedisItemError, printable};
+use crate::layouts::generation_view::Generation;
 use crate::layouts::metadata::{GenerationRecord, Metadata, Role, random_id};
-use crate::layouts::view::{Generation, View};
+use crate::layouts::view::View;
 use crate::operations::create_shards::create_shards;
 use crate::operations::growth::remove_remains;
 use crate::operations::sweep::{Flag, Visit, expiry, sweep, unlink};
@@ -137,7 +138,7 @@ pub(crate) async fn start_rebuild<X: Exchange>(
         return Err(RedisRebuildError::Running { name: printable(view.name()) });
     }
     let id = record.id;
-    let mut metadata = view.metadata.clone();
+    let mut metadata = Metadata::clone(&view.metadata);
     metadata.generations.push(record.clone());
     create(exchange, view, record, expires_at).await?;
     let is_done = |metadata: &Metadata| metadata.names(id);
@@ -146,19 +147,18 @@ pub(crate) async fn start_rebuild<X: Exchange>(
         let running = || RedisRebuildError::Running { name: printable(view.name()) };
         return Err(error.map_or_else(running, RedisRebuildError::Redis));
     }
-    mark(exchange, view, 0, Flag::HasNext).await?;
-    view.rebuild = Some(id);
-    Ok(())
+    mark(exchange, view, 0, Flag::HasNext).await.map_err(Into::into)
 }
 
-/// Replaces the current generation by the generation that this client built, and deletes the
-/// replaced generation.
+/// Replaces the current generation by the generation `own`, which this client built, and deletes
+/// the replaced generation.
 pub(crate) async fn swap<X: Exchange>(
     exchange: &mut X,
     view: &mut View,
+    own: u32,
 ) -> Result<(), RedisRebuildError> {
     read(exchange, view).await?;
-    let is_own = |&new: &usize| view.rebuild == Some(view.metadata.generations[new].id);
+    let is_own = |&new: &usize| view.metadata.generations[new].id == own;
     let Some(new) = building(view).filter(is_own) else {
         return Err(RedisRebuildError::NotRunning { name: printable(view.name()) });
     };
@@ -167,10 +167,9 @@ pub(crate) async fn swap<X: Exchange>(
     let old = view.metadata.generations[0].clone();
     let current =
         GenerationRecord { role: Role::Current, ..view.metadata.generations[new].clone() };
-    let id = current.id;
-    let metadata = Metadata { generations: vec![current], ..view.metadata.clone() };
+    let metadata = Metadata { generations: vec![current], ..Metadata::clone(&view.metadata) };
     let is_done = |metadata: &Metadata| {
-        metadata.generations.iter().any(|record| record.id == id && record.role == Role::Current)
+        metadata.generations.iter().any(|record| record.id == own && record.role == Role::Current)
     };
     if let Published::Refused(error) = publish(exchange, view, metadata, is_done).await? {
         let ended = || RedisRebuildError::NotRunning { name: printable(view.name()) };
@@ -192,7 +191,7 @@ pub(crate) async fn abort<X: Exchange>(
     let Some(new) = building(view).filter(is_meant) else { return Ok(()) };
     // After this step, a client with the old view of the filter reads the metadata again.
     mark(exchange, view, new, Flag::Retired).await?;
-    let mut metadata = view.metadata.clone();
+    let mut metadata = Metadata::clone(&view.metadata);
     let record = metadata.generations.remove(new);
     let is_done = |metadata: &Metadata| !metadata.names(record.id);
     match publish(exchange, view, metadata, is_done).await? {
@@ -235,35 +234,48 @@ pub(crate) async fn discard<X: Exchange>(
 }
 
 /// Adds the slice of the present time to a window, unless another client has already added this
-/// slice.
+/// slice. Of the operations of this client, only one at a time adds a slice, because each attempt
+/// creates all shards of the slice.
 pub(crate) async fn add_slice<X: Exchange>(
     exchange: &mut X,
     view: &mut View,
     now: u64,
 ) -> Result<(), RedisItemError> {
     for _ in 0..MAX_ATTEMPTS {
-        read(exchange, view).await?;
-        let Some((number, expires_at)) = view.missing_slice(now) else { return Ok(()) };
-        let newest = view.metadata.generations.len() - 1;
-        let last = view.metadata.generations[newest].clone();
-        let record = GenerationRecord { id: random_id(), role: Role::Slice(number), ..last };
-        let mut metadata = view.metadata.clone();
-        metadata.generations.retain(|old| !view.is_expired(old, now));
-        metadata.generations.push(record.clone());
-        create(exchange, view, &record, Some(expires_at)).await?;
-        // A slice whose keys have expired needs no flag. A client with an old view reads the
-        // metadata when the newest slice of the view is over.
-        mark(exchange, view, newest, Flag::HasNext).await?;
-        let is_done = |metadata: &Metadata| metadata.names(record.id);
-        let Published::Refused(error) = publish(exchange, view, metadata, is_done).await? else {
+        let mut own = view.latest();
+        view.add_slice_once(try_add_slice(exchange, &mut own, now)).await?;
+        if view.missing_slice(now).is_none() {
             return Ok(());
-        };
-        delete(exchange, view, record).await?;
-        if let Some(error) = error {
-            return Err(error);
         }
     }
     Err(RedisItemError::Unsettled)
+}
+
+/// Tries once to add the slice of the present time. The attempt fails without an error if another
+/// client changes the metadata.
+async fn try_add_slice<X: Exchange>(
+    exchange: &mut X,
+    view: &mut View,
+    now: u64,
+) -> Result<(), RedisItemError> {
+    read(exchange, view).await?;
+    let Some((number, expires_at)) = view.missing_slice(now) else { return Ok(()) };
+    let newest = view.metadata.generations.len() - 1;
+    let last = view.metadata.generations[newest].clone();
+    let record = GenerationRecord { id: random_id(), role: Role::Slice(number), ..last };
+    let mut metadata = Metadata::clone(&view.metadata);
+    metadata.generations.retain(|old| !view.is_expired(old, now));
+    metadata.generations.push(record.clone());
+    create(exchange, view, &record, Some(expires_at)).await?;
+    // A slice whose keys have expired needs no flag. A client with an old view reads the
+    // metadata when the newest slice of the view is over.
+    mark(exchange, view, newest, Flag::HasNext).await?;
+    let is_done = |metadata: &Metadata| metadata.names(record.id);
+    let Published::Refused(error) = publish(exchange, view, metadata, is_done).await? else {
+        return Ok(());
+    };
+    delete(exchange, view, record).await?;
+    error.map_or(Ok(()), Err)
 }
 
 /// Sets or removes the expiry of all keys of the filter.
@@ -289,7 +301,7 @@ pub(crate) async fn delete_filter<X: Exchange>(
         Ok(_) | Err(RedisItemError::NoFilter { .. }) => {}
         Err(error) => return Err(error),
     }
-    for generation in &view.generations {
+    for generation in &*view.generations {
         unlink(exchange, generation).await?;
     }
     // The metadata is deleted last, because a client needs the metadata to repeat the deletion.

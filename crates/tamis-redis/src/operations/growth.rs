@@ -2,8 +2,8 @@
 //! shard are in one slot of a cluster.
 
 use crate::error::{RedisItemError, printable};
+use crate::layouts::generation_view::Generation;
 use crate::layouts::header::{State, header};
-use crate::layouts::view::Generation;
 use crate::transport::request::{NodeReply, NodeRequest, integers};
 
 /// Adds a layer, unless another client has added the layer. The keys are layer 0 and the new layer.

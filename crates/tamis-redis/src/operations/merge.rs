@@ -132,7 +132,7 @@ async fn check_unchanged<X: Exchange>(
     to: &mut X,
     target: &mut View,
 ) -> Result<(), RedisMergeError> {
-    let known = target.metadata.clone();
+    let known = Arc::clone(&target.metadata);
     read(to, target).await?;
     if target.metadata == known {
         return Ok(());

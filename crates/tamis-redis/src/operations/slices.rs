@@ -70,6 +70,6 @@ pub(crate) async fn read_clock<X: Exchange>(
         return Ok(0);
     }
     let clock = Clock::read(exchange, view.name()).await?;
-    view.clock = Some(clock);
+    view.learn_clock(clock);
     Ok(clock.now())
 }

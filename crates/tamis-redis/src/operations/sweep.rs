@@ -1,8 +1,9 @@
 //! Visits all keys of a filter, to read counters, set expiries and flags, and delete keys.
 
 use crate::error::RedisItemError;
+use crate::layouts::generation_view::Generation;
 use crate::layouts::header::{COUNTER_OFFSET, HAS_NEXT_OFFSET, RETIRED_OFFSET, State};
-use crate::layouts::view::{Generation, View};
+use crate::layouts::view::View;
 use crate::transport::exchange::{Exchange, send_all};
 use crate::transport::request::{NodeReply, NodeRequest, integers, value};
 
@@ -119,7 +120,7 @@ fn evaluate(
     let mut next = || replies.next().expect("one reply for each request");
     let mut further = Vec::new();
     for &(generation, shard, layer) in &keys {
-        let known = &mut view.generations[generation];
+        let known = &view.generations[generation];
         let key = known.key(shard, layer);
         if let Visit::Expire(_) = visit {
             value(&key, next())?;
@@ -130,7 +131,7 @@ fn evaluate(
             Err(error) if error.is_unknown_command() && view.has_bitfield_ro => {
                 // If the server has no `BITFIELD_RO`, the sweep visits the keys again
                 // with `BITFIELD`.
-                view.has_bitfield_ro = false;
+                view.learn_no_bitfield_ro();
                 return Ok(keys);
             }
             header => header?,
@@ -180,7 +181,7 @@ pub(crate) async fn unlink<X: Exchange>(
 /// Corrects the counters: subtracts the items that inserts counted although the items were not new.
 pub(crate) async fn flush<X: Exchange>(
     exchange: &mut X,
-    view: &mut View,
+    view: &View,
 ) -> Result<(), RedisItemError> {
     let requests = corrections(view);
     send_all(exchange, requests).await.map(|_| ())
@@ -194,15 +195,13 @@ return redis.call('BITFIELD', KEYS[1], 'INCRBY', 'i64', 64, ARGV[1])[1]";
 /// Returns the requests that correct the counters. Each request subtracts the items that inserts
 /// counted although the items were not new. A transport must not send a correction twice, because
 /// the second correction would subtract the items again.
-pub(crate) fn corrections(view: &mut View) -> Vec<NodeRequest> {
+pub(crate) fn corrections(view: &View) -> Vec<NodeRequest> {
     let mut requests = Vec::new();
-    for generation in &mut view.generations {
-        for ((shard, layer), repeats) in std::mem::take(&mut generation.repeats) {
-            if repeats != 0 {
-                let mut request = NodeRequest::script(CORRECT, &[generation.key(shard, layer)]);
-                request.command.arg(-repeats);
-                requests.push(NodeRequest { is_repeatable: false, ..request });
-            }
+    for generation in &*view.generations {
+        for ((shard, layer), repeats) in generation.take_repeats() {
+            let mut request = NodeRequest::script(CORRECT, &[generation.key(shard, layer)]);
+            request.command.arg(-repeats);
+            requests.push(NodeRequest { is_repeatable: false, ..request });
         }
     }
     requests

@@ -1,24 +1,26 @@
 //! Blocking connections to one server, with timeouts and retries.
 
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use redis::{Client, Connection, ConnectionLike as _, RedisError, Value};
 
 use crate::error::RedisItemError;
+use crate::lock::locked;
 use crate::transport::request::{NodeReply, NodeRequest, SendError, value};
 
 /// Sends requests and returns their replies in the same order.
 ///
 /// If a request gets no reply and is [repeatable](NodeRequest::is_repeatable), a transport may send
-/// the request again.
-pub trait Transport: Send {
+/// the request again. Several threads may send requests at the same time.
+pub trait Transport: Send + Sync {
     /// Sends the requests in one pipeline for each node. Returns one reply for each request.
-    fn send(&mut self, requests: &[NodeRequest]) -> Vec<NodeReply>;
+    fn send(&self, requests: &[NodeRequest]) -> Vec<NodeReply>;
 }
 
 /// Sends a request and returns the value of the reply.
 pub(crate) fn ask<T: Transport>(
-    transport: &mut T,
+    transport: &T,
     request: NodeRequest,
 ) -> Result<Value, RedisItemError> {
     value(b"", transport.send(&[request]).remove(0))
@@ -141,64 +143,117 @@ fn is_final(reply: Option<&NodeReply>) -> bool {
 }
 
 /// A source of connections: the address of a server, or Sentinels that report the address.
-pub trait Connect: Send {
+pub trait Connect: Send + Sync {
     /// Opens a connection.
     ///
     /// # Errors
     ///
     /// Returns an error if no server replies before the timeout.
-    fn connect(&mut self, timeout: Duration) -> Result<Connection, RedisError>;
+    fn connect(&self, timeout: Duration) -> Result<Connection, RedisError>;
 }
 
 impl Connect for Client {
-    fn connect(&mut self, timeout: Duration) -> Result<Connection, RedisError> {
+    fn connect(&self, timeout: Duration) -> Result<Connection, RedisError> {
         self.get_connection_with_timeout(timeout)
     }
 }
 
-/// A cached connection to one server. After a failure, the next request opens a new connection.
+/// The largest number of connections that a [`Line`] keeps while no call uses the connections.
+const MAX_IDLE: usize = 64;
+
+/// The connections to one server. Clones share the connections.
+///
+/// Each call in flight has its own connection: an idle connection, or a new connection. Calls of
+/// different threads run at the same time and do not wait for each other. After a call, at most 64
+/// idle connections stay open. After a failure, a `Line` closes all idle connections, and the next
+/// calls open new connections.
 pub struct Line<C> {
+    shared: Arc<Shared<C>>,
+}
+
+struct Shared<C> {
     source: C,
-    connection: Option<Connection>,
     patience: Patience,
+    idle: Mutex<Idle>,
+}
+
+/// The connections that no call uses.
+#[derive(Default)]
+struct Idle {
+    connections: Vec<Connection>,
+    /// The number of failures. A connection that was taken before a failure is not kept, because
+    /// the connection may lead to a server that is gone or no longer the primary.
+    failures: u64,
+}
+
+/// A connection that has sent requests and not received their replies.
+pub(crate) struct Sent {
+    connection: Connection,
+    failures: u64,
+}
+
+impl<C> Clone for Line<C> {
+    fn clone(&self) -> Self {
+        Self { shared: Arc::clone(&self.shared) }
+    }
 }
 
 impl<C: Connect> Line<C> {
     pub(crate) fn of_source(source: C, patience: Patience) -> Self {
-        Self { source, connection: None, patience }
+        Self { shared: Arc::new(Shared { source, patience, idle: Mutex::default() }) }
     }
 
-    /// Sends encoded commands. Opens a connection if necessary.
-    pub(crate) fn start(&mut self, packed: &[u8]) -> Result<(), RedisError> {
-        let connection = match &mut self.connection {
+    /// Sends encoded commands on an idle connection or on a new connection.
+    pub(crate) fn start(&self, packed: &[u8]) -> Result<Sent, RedisError> {
+        let Shared { source, patience, idle } = &*self.shared;
+        let (idle, failures) = {
+            let mut idle = locked(idle);
+            (idle.connections.pop(), idle.failures)
+        };
+        let mut connection = match idle {
             Some(connection) if connection.is_open() => connection,
             _ => {
-                let connection = self.source.connect(self.patience.connect)?;
-                connection.set_read_timeout(Some(self.patience.response))?;
-                connection.set_write_timeout(Some(self.patience.response))?;
-                self.connection.insert(connection)
+                let connection = source.connect(patience.connect)?;
+                connection.set_read_timeout(Some(patience.response))?;
+                connection.set_write_timeout(Some(patience.response))?;
+                connection
             }
         };
-        connection.send_packed_command(packed)
+        match connection.send_packed_command(packed) {
+            Ok(()) => Ok(Sent { connection, failures }),
+            Err(error) => {
+                self.close();
+                Err(error)
+            }
+        }
     }
 
     /// Receives `count` replies to the sent commands, or fewer replies if the connection fails.
-    pub(crate) fn finish(&mut self, count: usize) -> (Vec<Value>, Option<RedisError>) {
+    pub(crate) fn finish(&self, sent: Sent, count: usize) -> (Vec<Value>, Option<RedisError>) {
+        let Sent { mut connection, failures } = sent;
         let mut values = Vec::with_capacity(count);
-        let Some(connection) = &mut self.connection else { return (values, None) };
         for _ in 0..count {
             match connection.recv_response() {
                 Ok(value) => values.push(value),
-                Err(error) => return (values, Some(error)),
+                Err(error) => {
+                    // The next reply on the connection could belong to an old request.
+                    self.close();
+                    return (values, Some(error));
+                }
             }
+        }
+        let mut idle = locked(&self.shared.idle);
+        if idle.failures == failures && idle.connections.len() < MAX_IDLE {
+            idle.connections.push(connection);
         }
         (values, None)
     }
 
-    /// Closes the connection, because the next reply on the connection could belong to an old
-    /// request.
-    pub(crate) fn close(&mut self) {
-        self.connection = None;
+    /// Closes all idle connections. The connections in use are closed after their calls.
+    pub(crate) fn close(&self) {
+        let mut idle = locked(&self.shared.idle);
+        idle.failures += 1;
+        idle.connections.clear();
     }
 }
 
@@ -224,17 +279,17 @@ pub(crate) fn pack<'r>(requests: impl Iterator<Item = &'r NodeRequest>) -> Vec<u
 }
 
 impl<C: Connect> Transport for Line<C> {
-    fn send(&mut self, requests: &[NodeRequest]) -> Vec<NodeReply> {
+    fn send(&self, requests: &[NodeRequest]) -> Vec<NodeReply> {
         let mut attempts = Attempts::new(requests);
-        while let Some((open, pause)) = attempts.next(&self.patience) {
+        while let Some((open, pause)) = attempts.next(&self.shared.patience) {
             std::thread::sleep(pause);
             let packed = pack(open.iter().map(|&i| &requests[i]));
             let (values, error) = match self.start(&packed) {
-                Ok(()) => self.finish(open.len()),
+                Ok(sent) => self.finish(sent, open.len()),
                 Err(error) => (Vec::new(), Some(error)),
             };
             attempts.record(&open, replies(values, error.as_ref(), open.len()));
-            if error.is_some() || attempts.has_moved() {
+            if attempts.has_moved() {
                 self.close();
             }
         }
@@ -242,8 +297,9 @@ impl<C: Connect> Transport for Line<C> {
     }
 }
 
-/// A connection to one server. The first request opens the connection. After a failure, the next
-/// request opens a new connection.
+/// The connections to one server, as many as calls are in flight. The first request opens the first
+/// connection. After a failure, the next request opens a new connection. Clones share the
+/// connections ([`Line`]).
 ///
 /// # Examples
 ///
@@ -251,7 +307,7 @@ impl<C: Connect> Transport for Line<C> {
 /// use tamis_redis::{Patience, RedisFilter, SingleNode};
 ///
 /// let node = SingleNode::new("redis://user:password@localhost:6379/0", Patience::default())?;
-/// let mut users = RedisFilter::open(node, "users")?;
+/// let users = RedisFilter::open(node, "users")?;
 /// assert!(users.contains("alice")?);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -268,7 +324,7 @@ impl Line<Client> {
         Ok(Self::of_source(Client::open(url)?, patience))
     }
 
-    /// Creates a `Line`, a cached connection to a node, from a client of the crate `redis`. The
+    /// Creates a `Line`, the connections to a node, from a client of the crate `redis`. The
     /// first request opens the connection.
     #[must_use]
     pub fn of_client(client: Client, patience: Patience) -> Self {

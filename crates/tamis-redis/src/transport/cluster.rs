@@ -1,9 +1,11 @@
 //! Blocking connections to the nodes of a Redis cluster.
 
 use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use redis::{Client, ConnectionAddr, ConnectionInfo, ErrorKind, RedisError, Value};
 
+use crate::lock::locked;
 use crate::transport::blocking::{Attempts, Line, Patience, Transport, replies};
 use crate::transport::request::{NodeReply, NodeRequest};
 use crate::transport::routes::{Address, Asks, Routed, Routes};
@@ -12,7 +14,8 @@ use crate::transport::routes::{Address, Asks, Routed, Routes};
 ///
 /// The transport sends one pipeline to each node, and then waits for all replies. A batch therefore
 /// takes the time of one round trip. The transport follows the redirections `MOVED` and `ASK`, and
-/// reads the slots of the cluster again after a failure.
+/// reads the slots of the cluster again after a failure. Calls of different threads run at the same
+/// time, each on its own connections ([`Line`]). Clones share the connections.
 ///
 /// # Examples
 ///
@@ -21,23 +24,55 @@ use crate::transport::routes::{Address, Asks, Routed, Routes};
 ///
 /// let nodes = ClusterNodes::new(["redis://10.0.0.1:7000", "redis://10.0.0.2:7000"], Patience::default())?;
 /// let plan = RedisPlan::new(100_000_000, 0.01)?;
-/// let mut users = RedisFilter::open_or_create(nodes, "users", &plan)?;
+/// let users = RedisFilter::open_or_create(nodes, "users", &plan)?;
 /// assert_eq!(users.insert("alice"), Ok(true));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
+#[derive(Clone)]
 pub struct ClusterNodes {
-    seeds: Vec<Client>,
-    lines: HashMap<Address, Line<Client>>,
-    routes: Routes,
-    patience: Patience,
+    shared: Arc<Cluster<Line<Client>>>,
 }
 
-/// Parses the URLs of some nodes. Returns an error if `urls` is empty.
-pub(crate) fn seeds<'u>(
-    urls: impl IntoIterator<Item = &'u str>,
-) -> Result<Vec<Client>, RedisError> {
-    let seeds = urls.into_iter().map(Client::open).collect::<Result<Vec<_>, _>>()?;
-    if seeds.is_empty() { Err(no_address()) } else { Ok(seeds) }
+/// The addresses of a cluster, and the connections to its nodes.
+pub(crate) struct Cluster<L> {
+    seeds: Vec<Client>,
+    pub(crate) patience: Patience,
+    routes: Mutex<Routes>,
+    lines: Mutex<HashMap<Address, L>>,
+}
+
+impl<L: Clone> Cluster<L> {
+    /// Parses the URLs of some nodes. Returns an error if `urls` is empty.
+    pub(crate) fn new<'u>(
+        urls: impl IntoIterator<Item = &'u str>,
+        patience: Patience,
+    ) -> Result<Self, RedisError> {
+        let seeds = urls.into_iter().map(Client::open).collect::<Result<Vec<_>, _>>()?;
+        if seeds.is_empty() {
+            return Err(no_address());
+        }
+        Ok(Self { seeds, patience, routes: Mutex::default(), lines: Mutex::default() })
+    }
+
+    pub(crate) fn routes(&self) -> MutexGuard<'_, Routes> {
+        locked(&self.routes)
+    }
+
+    /// Returns the addresses of all known nodes, and then the addresses of the caller's URLs.
+    pub(crate) fn addresses(&self) -> Vec<Address> {
+        let mut addresses = self.routes().nodes();
+        addresses.extend(self.seeds.iter().map(address_of));
+        addresses
+    }
+
+    /// Returns the connections to a node. Calls `open` if the node is new.
+    pub(crate) fn line(&self, address: &Address, open: fn(Client, Patience) -> L) -> L {
+        let new = || {
+            let info = at(self.seeds[0].get_connection_info(), address);
+            open(Client::open(info).expect("the URL was parsed before"), self.patience)
+        };
+        locked(&self.lines).entry(address.clone()).or_insert_with(new).clone()
+    }
 }
 
 impl ClusterNodes {
@@ -51,26 +86,19 @@ impl ClusterNodes {
         urls: impl IntoIterator<Item = &'u str>,
         patience: Patience,
     ) -> Result<Self, RedisError> {
-        let seeds = seeds(urls)?;
-        Ok(Self { seeds, lines: HashMap::new(), routes: Routes::default(), patience })
+        Ok(Self { shared: Arc::new(Cluster::new(urls, patience)?) })
     }
 
-    fn line(&mut self, address: &Address) -> &mut Line<Client> {
-        let info = self.seeds[0].get_connection_info();
-        self.lines.entry(address.clone()).or_insert_with(|| {
-            let info = at(info, address);
-            Line::of_source(Client::open(info).expect("the URL was parsed before"), self.patience)
-        })
+    fn line(&self, address: &Address) -> Line<Client> {
+        self.shared.line(address, Line::of_source)
     }
 
     /// Reads the slots of the cluster from the first node that replies.
-    fn load_routes(&mut self) -> Result<(), RedisError> {
-        let mut addresses = self.routes.nodes();
-        addresses.extend(self.seeds.iter().map(address_of));
+    fn load_routes(&self) -> Result<(), RedisError> {
         let mut last = no_address();
-        for address in addresses {
+        for address in self.shared.addresses() {
             match self.slots_of(&address) {
-                Ok(slots) if self.routes.load(&address, &slots) => return Ok(()),
+                Ok(slots) if self.shared.routes().load(&address, &slots) => return Ok(()),
                 Ok(Value::ServerError(error)) => last = error.into(),
                 Ok(_) => {}
                 Err(error) => last = error,
@@ -79,51 +107,38 @@ impl ClusterNodes {
         Err(last)
     }
 
-    fn slots_of(&mut self, address: &Address) -> Result<Value, RedisError> {
+    fn slots_of(&self, address: &Address) -> Result<Value, RedisError> {
         let packed = redis::cmd("CLUSTER").arg("SLOTS").get_packed_command();
         let line = self.line(address);
-        let reply = line.start(&packed).map(|()| line.finish(1));
-        match reply {
-            Ok((mut values, None)) if !values.is_empty() => Ok(values.remove(0)),
-            Ok((_, error)) => {
-                line.close();
-                Err(error.unwrap_or_else(no_address))
-            }
-            Err(error) => {
-                line.close();
-                Err(error)
-            }
-        }
+        let (mut values, error) = line.finish(line.start(&packed)?, 1);
+        values.pop().ok_or_else(|| error.unwrap_or_else(no_address))
     }
 
     /// Sends the open requests once, and stores their replies.
-    fn attempt(&mut self, requests: &[NodeRequest], open: &[usize], state: &mut State) {
-        if self.routes.is_outdated()
-            && let Err(error) = self.load_routes()
-        {
+    fn attempt(&self, requests: &[NodeRequest], open: &[usize], state: &mut State) {
+        let is_outdated = self.shared.routes().is_outdated();
+        if is_outdated && let Err(error) = self.load_routes() {
             state.attempts.record(open, replies(Vec::new(), Some(&error), open.len()));
             return;
         }
-        let nodes = self.routes.distribute(requests, open, &state.asks);
+        let nodes = self.shared.routes().distribute(requests, open, &state.asks);
         state.asks.clear();
-        let failed: HashMap<Address, RedisError> = nodes
-            .iter()
-            .filter_map(|(node, routed)| {
-                let packed = pack_routed(requests, routed);
-                Some((node.clone(), self.line(node).start(&packed).err()?))
+        let started: Vec<_> = nodes
+            .into_iter()
+            .map(|(node, routed)| {
+                let line = self.line(&node);
+                let sent = line.start(&pack_routed(requests, &routed));
+                (node, routed, line, sent)
             })
             .collect();
         state.is_redirected = true;
-        for (node, routed) in nodes {
-            let (values, error) = match failed.get(&node) {
-                Some(_) => (Vec::new(), None),
-                None => self.line(&node).finish(count_commands(&routed)),
+        for (node, routed, line, sent) in started {
+            let (values, error) = match sent {
+                Ok(sent) => line.finish(sent, count_commands(&routed)),
+                Err(error) => (Vec::new(), Some(error)),
             };
-            let error = error.as_ref().or(failed.get(&node));
-            if error.is_some() {
-                self.line(&node).close();
-            }
-            state.evaluate(&mut self.routes, &node, &routed, values, error);
+            let mut routes = self.shared.routes();
+            state.evaluate(&mut routes, &node, &routed, values, error.as_ref());
         }
         state.finish();
     }
@@ -174,9 +189,9 @@ impl State {
 }
 
 impl Transport for ClusterNodes {
-    fn send(&mut self, requests: &[NodeRequest]) -> Vec<NodeReply> {
+    fn send(&self, requests: &[NodeRequest]) -> Vec<NodeReply> {
         let mut state = State::new(requests);
-        while let Some((open, pause)) = state.attempts.next(&self.patience) {
+        while let Some((open, pause)) = state.attempts.next(&self.shared.patience) {
             std::thread::sleep(pause);
             self.attempt(requests, &open, &mut state);
         }

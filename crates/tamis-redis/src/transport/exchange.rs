@@ -1,11 +1,13 @@
 //! Lets the blocking client and the asynchronous client share the code of all operations.
 //!
-//! Operations are `async` functions over [`Exchange`]. The exchange of the blocking client returns
-//! each reply immediately, so the future of an operation is complete after the first poll.
+//! Operations are `async` functions over [`Exchange`]. The exchange of the blocking client blocks
+//! the thread until the replies arrive, so the future of an operation waits only for other threads.
 
 use std::future::Future;
 use std::pin::pin;
-use std::task::{Context, Poll, Waker};
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::Thread;
 
 use redis::Value;
 
@@ -22,7 +24,7 @@ pub(crate) trait Exchange: Send {
 }
 
 /// Implements [`Exchange`] for a blocking transport.
-pub(crate) struct Blocking<'t, T>(pub(crate) &'t mut T);
+pub(crate) struct Blocking<'t, T>(pub(crate) &'t T);
 
 impl<T: Transport> Exchange for Blocking<'_, T> {
     fn exchange(
@@ -45,10 +47,23 @@ pub(crate) async fn send_all<X: Exchange>(
     replies.into_iter().map(|reply| value(b"", reply)).collect()
 }
 
-/// Runs a future over a [`Blocking`] exchange, and returns its result.
+/// Runs a future over a [`Blocking`] exchange on this thread, and returns its result.
 pub(crate) fn complete<F: Future>(future: F) -> F::Output {
-    match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
-        Poll::Ready(output) => output,
-        Poll::Pending => unreachable!("a blocking transport replies at once"),
+    let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
+    let (mut future, mut context) = (pin!(future), Context::from_waker(&waker));
+    loop {
+        match future.as_mut().poll(&mut context) {
+            Poll::Ready(output) => return output,
+            Poll::Pending => std::thread::park(),
+        }
+    }
+}
+
+/// Continues a thread that waits in [`complete`].
+struct Unpark(Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
     }
 }

@@ -9,7 +9,7 @@ use crate::transport::request::{NodeReply, NodeRequest, value};
 use crate::transport::sentinel::SentinelNode;
 
 /// The nodes of a URL: one server, a cluster, or a primary behind Sentinels.
-/// [`connect`](Self::connect) recognises a cluster.
+/// [`connect`](Self::connect) recognises a cluster. Clones share the connections.
 ///
 /// # Examples
 ///
@@ -17,10 +17,11 @@ use crate::transport::sentinel::SentinelNode;
 /// use tamis_redis::{Patience, RedisFilter, RedisNodes};
 ///
 /// let nodes = RedisNodes::connect("redis://user:password@localhost:6379/0", Patience::default())?;
-/// let mut users = RedisFilter::open(nodes, "users")?;
+/// let users = RedisFilter::open(nodes, "users")?;
 /// assert!(users.contains("alice")?);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
+#[derive(Clone)]
 pub enum RedisNodes {
     /// One server.
     Single(SingleNode),
@@ -52,7 +53,7 @@ impl RedisNodes {
         let failed = |error: redis::RedisError| RedisItemError::Connection {
             message: error.to_string().into(),
         };
-        let mut nodes = if url.contains(SENTINEL) {
+        let nodes = if url.contains(SENTINEL) {
             Self::Sentinel(behind_sentinels(url, patience).map_err(failed)?)
         } else {
             Self::Single(SingleNode::new(url, patience).map_err(failed)?)
@@ -78,7 +79,7 @@ impl RedisNodes {
     /// # Errors
     ///
     /// [`RedisItemError`] if the server or the connection fails.
-    pub fn query(&mut self, key: &[u8], command: Cmd) -> Result<Value, RedisItemError> {
+    pub fn query(&self, key: &[u8], command: Cmd) -> Result<Value, RedisItemError> {
         self.run(&NodeRequest { key: key.to_vec(), command, is_repeatable: true })
     }
 
@@ -88,18 +89,18 @@ impl RedisNodes {
     /// # Errors
     ///
     /// [`RedisItemError`] if the server or the connection fails.
-    pub fn query_once(&mut self, key: &[u8], command: Cmd) -> Result<Value, RedisItemError> {
+    pub fn query_once(&self, key: &[u8], command: Cmd) -> Result<Value, RedisItemError> {
         self.run(&NodeRequest { key: key.to_vec(), command, is_repeatable: false })
     }
 
-    fn run(&mut self, request: &NodeRequest) -> Result<Value, RedisItemError> {
+    fn run(&self, request: &NodeRequest) -> Result<Value, RedisItemError> {
         let reply = self.send(std::slice::from_ref(request)).remove(0);
         value(&request.key, reply)
     }
 }
 
 impl Transport for RedisNodes {
-    fn send(&mut self, requests: &[NodeRequest]) -> Vec<NodeReply> {
+    fn send(&self, requests: &[NodeRequest]) -> Vec<NodeReply> {
         match self {
             Self::Single(node) => node.send(requests),
             Self::Cluster(nodes) => nodes.send(requests),

@@ -1,5 +1,6 @@
 //! A connection to the primary that Sentinels report.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use redis::{Client, Connection, ConnectionInfo, ErrorKind, RedisError, Value};
@@ -7,7 +8,7 @@ use redis::{Client, Connection, ConnectionInfo, ErrorKind, RedisError, Value};
 use crate::transport::blocking::{Connect, Line, Patience};
 use crate::transport::cluster::{at, no_address};
 
-/// A connection to the primary that Sentinels report. The client uses a reported node only if
+/// The connections to the primary that Sentinels report, as many as calls are in flight. The client uses a reported node only if
 /// its `ROLE` is primary. If the node is not a primary, the client asks the Sentinels again, within
 /// the limits of [`Patience`].
 ///
@@ -19,16 +20,17 @@ use crate::transport::cluster::{at, no_address};
 /// let sentinels = ["redis://10.0.0.1:26379", "redis://10.0.0.2:26379"];
 /// let node = "redis://user:password@localhost/0";
 /// let primary = SentinelNode::new(sentinels, "mymaster", node, Patience::default())?;
-/// let mut users = RedisFilter::open(primary, "users")?;
+/// let users = RedisFilter::open(primary, "users")?;
 /// assert!(users.contains("alice")?);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub type SentinelNode = Line<Sentinels>;
 
 /// The Sentinels, and the name of a primary that the Sentinels monitor.
-#[derive(Clone)]
 pub struct Sentinels {
-    pub(crate) sentinels: Vec<Client>,
+    sentinels: Vec<Client>,
+    /// The index of the Sentinel that replied last. The next connection asks this Sentinel first.
+    first: AtomicUsize,
     pub(crate) service: String,
     /// The user, the password, the database and the TLS settings of the primary.
     node: ConnectionInfo,
@@ -41,7 +43,7 @@ impl Line<Sentinels> {
     ///
     /// # Errors
     ///
-    /// Returns an error if a URL cannot be parsed.
+    /// Returns an error if a URL cannot be parsed, or if `sentinels` is empty.
     pub fn new<'u>(
         sentinels: impl IntoIterator<Item = &'u str>,
         service: &str,
@@ -59,9 +61,24 @@ impl Sentinels {
         service: &str,
         node: &str,
     ) -> Result<Self, RedisError> {
-        let sentinels = sentinels.into_iter().map(Client::open).collect::<Result<_, _>>()?;
+        let sentinels = sentinels.into_iter().map(Client::open).collect::<Result<Vec<_>, _>>()?;
         let node = Client::open(node)?.get_connection_info().clone();
-        Ok(Self { sentinels, service: service.into(), node })
+        if sentinels.is_empty() {
+            return Err(no_address());
+        }
+        Ok(Self { sentinels, first: AtomicUsize::new(0), service: service.into(), node })
+    }
+
+    /// Returns the Sentinels with their indexes, in the order in which a connection asks them.
+    pub(crate) fn in_order(&self) -> impl Iterator<Item = (usize, &Client)> {
+        // The order only saves time, so the index needs no ordering with other memory.
+        let first = self.first.load(Ordering::Relaxed);
+        self.sentinels.iter().enumerate().cycle().skip(first).take(self.sentinels.len())
+    }
+
+    /// Stores the index of the Sentinel that replied.
+    pub(crate) fn prefer(&self, sentinel: usize) {
+        self.first.store(sentinel, Ordering::Relaxed);
     }
 
     /// Returns a client for the primary at the address that a Sentinel reported.
@@ -102,19 +119,17 @@ pub(crate) fn check_role(reply: Result<Vec<Value>, RedisError>) -> Result<(), Re
 }
 
 impl Connect for Sentinels {
-    fn connect(&mut self, timeout: Duration) -> Result<Connection, RedisError> {
-        let mut last = None;
-        for i in 0..self.sentinels.len() {
-            match self.connect_by(&self.sentinels[i], timeout) {
+    fn connect(&self, timeout: Duration) -> Result<Connection, RedisError> {
+        let mut last = no_address();
+        for (i, sentinel) in self.in_order() {
+            match self.connect_by(sentinel, timeout) {
                 Ok(connection) => {
-                    // The client moves the Sentinel that replied to the front, because the next
-                    // connection asks the Sentinels in order.
-                    self.sentinels.swap(0, i);
+                    self.prefer(i);
                     return Ok(connection);
                 }
-                Err(error) => last = Some(error),
+                Err(error) => last = error,
             }
         }
-        Err(last.unwrap_or_else(no_address))
+        Err(last)
     }
 }

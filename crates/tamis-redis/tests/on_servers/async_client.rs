@@ -21,7 +21,7 @@ async fn tasks_that_insert_at_once_lose_nothing() {
     assert!(matches!(created, Err(RedisCreateError::Exists { .. })));
     let tasks: Vec<_> = (0..4_u64)
         .map(|task| {
-            let mut filter = filter.clone();
+            let filter = filter.clone();
             tokio::spawn(async move {
                 let items: Vec<u64> = (0..10_000).map(|i| 4 * i + task).collect();
                 for items in items.chunks(500) {
@@ -34,13 +34,13 @@ async fn tasks_that_insert_at_once_lose_nothing() {
     for task in tasks {
         task.await.unwrap();
     }
-    let mut filter = AsyncRedisFilter::open(node(&server), "f").await.unwrap();
+    let filter = AsyncRedisFilter::open(node(&server), "f").await.unwrap();
     let items: Vec<u64> = (0..40_000).collect();
     assert_eq!(count(&filter.contains_each(&items).await), items.len());
     let info = filter.info().await.unwrap();
     assert!(info.layers > 1 && info.rate <= 0.01 && info.items > 39_500, "{info:?}");
     // Both clients read the same filter.
-    let mut blocking = RedisFilter::open(server.node(), "f").unwrap();
+    let blocking = RedisFilter::open(server.node(), "f").unwrap();
     assert_eq!(count(&blocking.contains_each(&items)), items.len());
     filter.expire_at(Some(1)).await.unwrap();
     assert!(matches!(filter.contains("a").await, Err(RedisItemError::NoFilter { .. })));
@@ -51,8 +51,8 @@ async fn a_window_takes_new_slices() {
     let server = Server::start();
     let span = RedisWindow { slices: 100, slice_millis: 200 };
     let plan = plan_for(100).window(span).unwrap();
-    let mut filter = AsyncRedisFilter::create(node(&server), "w", &plan).await.unwrap();
-    let mut other = AsyncRedisFilter::open(node(&server), "w").await.unwrap();
+    let filter = AsyncRedisFilter::create(node(&server), "w", &plan).await.unwrap();
+    let other = AsyncRedisFilter::open(node(&server), "w").await.unwrap();
     for item in 0..10_u64 {
         assert_eq!(filter.insert(&item).await, Ok(true));
         assert_eq!(other.contains(&item).await, Ok(true));
@@ -69,7 +69,7 @@ async fn errors_are_those_of_the_blocking_client() {
     let opened = AsyncRedisFilter::open(node(&server), "f").await;
     assert!(matches!(opened, Err(RedisOpenError::NotFound { .. })));
     let plan = plan_for(100);
-    let mut filter = AsyncRedisFilter::open_or_create(node(&server), "f", &plan).await.unwrap();
+    let filter = AsyncRedisFilter::open_or_create(node(&server), "f", &plan).await.unwrap();
     assert_eq!(filter.insert("a").await, Ok(true));
     assert_eq!(filter.insert("a").await, Ok(false));
     let mut redis = server.connection();
@@ -102,24 +102,8 @@ async fn a_replica_that_a_sentinel_names_is_not_used() {
     let sentinel = crate::support::naming_sentinel(vec![replica.port, primary.port]);
     let node =
         AsyncSentinelNode::new([&sentinel[..]], "mine", "redis://localhost", patience()).unwrap();
-    let mut filter = AsyncRedisFilter::open(node, "f").await.unwrap();
+    let filter = AsyncRedisFilter::open(node, "f").await.unwrap();
     assert_eq!(filter.contains("a").await, Ok(true));
-}
-
-#[tokio::test]
-async fn a_clone_has_its_own_connection_and_no_corrections() {
-    let server = Server::start();
-    let plan = plan_for(100);
-    let mut filter = AsyncRedisFilter::create(node(&server), "f", &plan).await.unwrap();
-    filter.insert_each(&["a", "a", "b"]).await;
-    let mut clone = filter.clone();
-    let mut redis = server.connection();
-    let clients: String = ask(&mut redis, &["CLIENT", "LIST"]);
-    filter.flush().await.unwrap();
-    clone.flush().await.unwrap();
-    assert_eq!(clone.info().await.unwrap().items, 2);
-    let more: String = ask(&mut redis, &["CLIENT", "LIST"]);
-    assert_eq!(more.lines().count(), clients.lines().count() + 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -129,7 +113,7 @@ async fn a_cluster_takes_batches_and_moves_slots() {
     let patience = Patience { retries: 8, ..patience() };
     let nodes = AsyncClusterNodes::new(urls.iter().map(String::as_str), patience).unwrap();
     let plan = small_shards(300_000);
-    let mut filter = AsyncRedisFilter::create(nodes, "f", &plan).await.unwrap();
+    let filter = AsyncRedisFilter::create(nodes, "f", &plan).await.unwrap();
     let items: Vec<u64> = (0..20_000).collect();
     assert!(filter.insert_each(&items).await.iter().all(Result::is_ok));
     cluster.move_slots(500);

@@ -25,7 +25,7 @@ fn nodes(cluster: &Cluster) -> ClusterNodes {
 fn a_filter_is_balanced_over_three_masters_and_keeps_its_rate() {
     let cluster = Cluster::start();
     let plan = plan_for(4_000_000);
-    let mut filter = RedisFilter::create(nodes(&cluster), "f", &plan).unwrap();
+    let filter = RedisFilter::create(nodes(&cluster), "f", &plan).unwrap();
     let items: Vec<u64> = (0..100_000).collect();
     assert!(filter.insert_each(&items).iter().all(Result::is_ok));
     assert_eq!(count(&filter.contains_each(&items)), items.len());
@@ -49,7 +49,7 @@ fn growing_filters_windows_and_redisson_filters_work_on_a_cluster() {
     let cluster = Cluster::start();
     let plan = small_shards(10_000);
     let plan = plan.growing().unwrap();
-    let mut filter = RedisFilter::create(nodes(&cluster), "f", &plan).unwrap();
+    let filter = RedisFilter::create(nodes(&cluster), "f", &plan).unwrap();
     let items: Vec<u64> = (0..60_000).collect();
     assert!(filter.insert_each(&items).iter().all(Result::is_ok));
     assert_eq!(count(&filter.contains_each(&items)), items.len());
@@ -59,8 +59,8 @@ fn growing_filters_windows_and_redisson_filters_work_on_a_cluster() {
     let span = RedisWindow { slices: 100, slice_millis: 500 };
     let plan = small_shards(10_000);
     let plan = plan.window(span).unwrap();
-    let mut window = RedisFilter::create(nodes(&cluster), "w", &plan).unwrap();
-    let mut reader = RedisFilter::open(nodes(&cluster), "w").unwrap();
+    let window = RedisFilter::create(nodes(&cluster), "w", &plan).unwrap();
+    let reader = RedisFilter::open(nodes(&cluster), "w").unwrap();
     for items in items[..1000].chunks(100) {
         let inserted: Result<Vec<bool>, _> = window.insert_each(items).into_iter().collect();
         inserted.unwrap();
@@ -69,7 +69,7 @@ fn growing_filters_windows_and_redisson_filters_work_on_a_cluster() {
     }
     assert_eq!(count(&reader.contains_each(&items[..1000])), 1000);
     window.delete().unwrap();
-    let (mut redisson, _) = RedissonFilter::try_init(nodes(&cluster), "users", 1000, 0.01).unwrap();
+    let (redisson, _) = RedissonFilter::try_init(nodes(&cluster), "users", 1000, 0.01).unwrap();
     assert_eq!(redisson.insert_each(&["a", "b"]), [Ok(true), Ok(true)]);
     assert_eq!(redisson.contains_each(&["a", "c"]), [Ok(true), Ok(false)]);
 }
@@ -83,7 +83,7 @@ fn slots_that_move_under_load_lose_nothing() {
     let known = std::thread::scope(|scope| {
         let (is_over, cluster) = (&is_over, &cluster);
         let writer = scope.spawn(move || {
-            let mut filter = RedisFilter::open(nodes(cluster), "f").unwrap();
+            let filter = RedisFilter::open(nodes(cluster), "f").unwrap();
             let (mut known, mut next) = (Vec::new(), 0_u64);
             while !is_over.load(Ordering::Relaxed) {
                 let items: Vec<u64> = (next..next + 200).collect();
@@ -105,7 +105,7 @@ fn slots_that_move_under_load_lose_nothing() {
         writer.join().unwrap()
     });
     assert!(known.len() > 1000, "{}", known.len());
-    let mut filter = RedisFilter::open(nodes(&cluster), "f").unwrap();
+    let filter = RedisFilter::open(nodes(&cluster), "f").unwrap();
     assert_eq!(count(&filter.contains_each(&known)), known.len());
 }
 
@@ -116,7 +116,7 @@ fn a_killed_node_is_an_error_of_its_items_only() {
     let patience = Patience { retries: 1, ..patience() };
     let url = cluster.servers[0].url();
     let nodes = ClusterNodes::new([&url[..]], patience).unwrap();
-    let mut filter = RedisFilter::create(nodes, "f", &plan).unwrap();
+    let filter = RedisFilter::create(nodes, "f", &plan).unwrap();
     let items: Vec<u64> = (0..10_000).collect();
     assert!(filter.insert_each(&items).iter().all(Result::is_ok));
     cluster.servers[2].kill();
@@ -162,7 +162,7 @@ fn a_client_does_not_read_from_a_replica_that_a_sentinel_names() {
         let node =
             SentinelNode::new([&sentinel[..]], "mine", "redis://localhost", patience()).unwrap();
         match RedisFilter::open(node, "f") {
-            Ok(mut filter) => {
+            Ok(filter) => {
                 assert!(is_found);
                 assert_eq!(filter.contains("a"), Ok(true));
             }
@@ -185,7 +185,7 @@ fn follow_failover(port: u16, primary: &Server, replica: &Server) {
     let node =
         SentinelNode::new([dead, sentinel], "mine", "redis://localhost", patience()).unwrap();
     let plan = plan_for(10_000);
-    let mut filter = RedisFilter::create(node, "f", &plan).unwrap();
+    let filter = RedisFilter::create(node, "f", &plan).unwrap();
     let items: Vec<u64> = (0..1000).collect();
     assert!(filter.insert_each(&items).iter().all(Result::is_ok));
     // `WAIT` waits for the last write of its connection.

@@ -16,13 +16,13 @@ fn a_draft_is_seen_when_it_is_complete() {
     let server = Server::start();
     let items: Vec<u64> = (0..20_000).collect();
     for plan in [plan(), plan().growing().unwrap()] {
-        let mut draft = RedisDraft::new(server.node(), "f", &plan).unwrap();
+        let draft = RedisDraft::new(server.node(), "f", &plan).unwrap();
         draft.start().unwrap();
         assert!(draft.insert_each(&items).iter().all(Result::is_ok));
         let opened = RedisFilter::open(server.node(), "f");
         assert!(matches!(opened, Err(RedisOpenError::NotFound { .. })));
-        let mut filter = draft.publish().unwrap();
-        let mut other = RedisFilter::open(server.node(), "f").unwrap();
+        let filter = draft.publish().unwrap();
+        let other = RedisFilter::open(server.node(), "f").unwrap();
         assert!(other.contains_each(&items).iter().all(|found| *found == Ok(true)));
         assert_eq!(other.plan(), filter.plan());
         filter.delete().unwrap();
@@ -35,42 +35,42 @@ fn of_two_drafts_one_is_published_and_the_other_leaves_nothing() {
     let server = Server::start();
     let mut drafts = [0, 1].map(|_| RedisDraft::new(server.node(), "f", &plan()).unwrap());
     drafts.iter_mut().for_each(|draft| draft.start().unwrap());
-    let [mut one, mut other] = drafts;
+    let [one, other] = drafts;
     one.insert_each(&["one"]);
     other.insert_each(&["other"]);
     let generation = one.generation();
-    let mut filter = one.publish().unwrap();
+    let filter = one.publish().unwrap();
     let before = keys_of(&mut server.connection(), "*").len();
     assert!(matches!(other.publish(), Err(RedisCreateError::Exists { .. })));
     assert!(keys_of(&mut server.connection(), "*").len() < before);
     // A filter that is in use is not discarded.
-    generation.discard(&mut server.node()).unwrap();
+    generation.discard(&server.node()).unwrap();
     assert_eq!((filter.contains("one"), filter.contains("other")), (Ok(true), Ok(false)));
 }
 
 #[test]
 fn what_was_begun_is_discarded() {
     let server = Server::start();
-    let mut draft = RedisDraft::new(server.node(), "f", &plan()).unwrap();
+    let draft = RedisDraft::new(server.node(), "f", &plan()).unwrap();
     let generation = draft.generation();
     draft.start().unwrap();
     draft.insert_each(&["a"]);
-    generation.discard(&mut server.node()).unwrap();
+    generation.discard(&server.node()).unwrap();
     assert_eq!(keys_of(&mut server.connection(), "*"), [""; 0]);
 
-    let mut filter = RedisFilter::create(server.node(), "f", &plan()).unwrap();
+    let filter = RedisFilter::create(server.node(), "f", &plan()).unwrap();
     filter.insert("a").unwrap();
     let before = keys_of(&mut server.connection(), "*").len();
     let generation = filter.next_generation(&plan()).unwrap();
     let _left_behind = filter.rebuild_as(&generation).unwrap();
     assert!(keys_of(&mut server.connection(), "*").len() > before);
-    generation.discard(&mut server.node()).unwrap();
+    generation.discard(&server.node()).unwrap();
     assert_eq!(keys_of(&mut server.connection(), "*").len(), before);
-    let mut filter = RedisFilter::open(server.node(), "f").unwrap();
+    let filter = RedisFilter::open(server.node(), "f").unwrap();
     assert_eq!(filter.contains("a"), Ok(true));
     // Another rebuild is not that of the generation.
     let rebuild = filter.rebuild(&plan()).unwrap();
-    generation.discard(&mut server.node()).unwrap();
+    generation.discard(&server.node()).unwrap();
     rebuild.swap().unwrap();
 }
 
@@ -86,12 +86,12 @@ fn shards_that_cannot_be_created_are_deleted() {
             }
         }
     };
-    let mut draft = RedisDraft::new(Hooked(server.node(), fails), "f", &plan()).unwrap();
+    let draft = RedisDraft::new(Hooked::new(server.node(), fails), "f", &plan()).unwrap();
     assert!(matches!(draft.start(), Err(RedisCreateError::Redis(_))));
     assert_eq!(keys_of(&mut server.connection(), "*"), [""; 0]);
     RedisFilter::create(server.node(), "f", &plan()).unwrap();
     let before = keys_of(&mut server.connection(), "*").len();
-    let mut filter = RedisFilter::open(Hooked(server.node(), fails), "f").unwrap();
+    let filter = RedisFilter::open(Hooked::new(server.node(), fails), "f").unwrap();
     assert!(filter.rebuild(&plan()).is_err());
     assert_eq!(keys_of(&mut server.connection(), "*").len(), before);
 }
@@ -100,7 +100,7 @@ fn shards_that_cannot_be_created_are_deleted() {
 fn nodes_are_what_the_url_names() {
     let server = Server::with(&["--requirepass", "p@ss"]);
     let url = format!("redis://:p%40ss@127.0.0.1:{}/3", server.port);
-    let mut nodes = RedisNodes::connect(&url, patience()).unwrap();
+    let nodes = RedisNodes::connect(&url, patience()).unwrap();
     assert!(matches!(nodes, RedisNodes::Single(_)));
     let mut set = redis::Cmd::new();
     set.arg("INCR").arg("n");

@@ -30,7 +30,7 @@ fn clients_that_use_a_filter_while_it_is_rebuilt_lose_nothing() {
             let writers: Vec<_> = (0..3_u64)
                 .map(|thread| {
                     scope.spawn(move || {
-                        let mut filter = RedisFilter::open(server.node(), name).unwrap();
+                        let filter = RedisFilter::open(server.node(), name).unwrap();
                         let mut known = Vec::new();
                         for start in 0.. {
                             let items: Vec<u64> =
@@ -51,10 +51,10 @@ fn clients_that_use_a_filter_while_it_is_rebuilt_lose_nothing() {
                 })
                 .collect();
             let end = SetOnDrop(is_over);
-            let mut filter = RedisFilter::open(server.node(), name).unwrap();
+            let filter = RedisFilter::open(server.node(), name).unwrap();
             for round in 0..3 {
                 std::thread::sleep(Duration::from_millis(50));
-                let mut rebuild = filter.rebuild(&small_shards(100_000 + round)).unwrap();
+                let rebuild = filter.rebuild(&small_shards(100_000 + round)).unwrap();
                 // Later items come only from the clients, which insert into both generations.
                 let items = source.lock().unwrap().clone();
                 assert!(rebuild.insert_each(&items).iter().all(Result::is_ok));
@@ -64,7 +64,7 @@ fn clients_that_use_a_filter_while_it_is_rebuilt_lose_nothing() {
             drop(end);
             writers.into_iter().flat_map(|writer| writer.join().unwrap()).collect()
         });
-        let mut filter = RedisFilter::open(server.node(), &name).unwrap();
+        let filter = RedisFilter::open(server.node(), &name).unwrap();
         assert!(known.len() > 1000 && all_found(&filter.contains_each(&known)), "{}", known.len());
         let info = filter.info().unwrap();
         assert_eq!((info.items_planned, info.missing.len()), (100_002, 0));
@@ -76,7 +76,7 @@ fn clients_that_use_a_filter_while_it_is_rebuilt_lose_nothing() {
 #[test]
 fn a_rebuild_heals_a_filter_with_a_lost_shard() {
     let server = Server::start();
-    let mut filter = RedisFilter::create(server.node(), "f", &small_shards(50_000)).unwrap();
+    let filter = RedisFilter::create(server.node(), "f", &small_shards(50_000)).unwrap();
     let items: Vec<u64> = (0..5_000).collect();
     filter.insert_each(&items);
     let mut redis = server.connection();
@@ -85,7 +85,7 @@ fn a_rebuild_heals_a_filter_with_a_lost_shard() {
     let in_an_hour = in_an_hour();
     filter.expire_at(Some(in_an_hour)).unwrap();
     assert!(filter.contains_each(&items).iter().any(Result::is_err));
-    let mut rebuild = filter.rebuild(&small_shards(50_000)).unwrap();
+    let rebuild = filter.rebuild(&small_shards(50_000)).unwrap();
     assert!(rebuild.insert_each(&items).iter().all(Result::is_ok));
     rebuild.swap().unwrap();
     assert!(all_found(&filter.contains_each(&items)));
@@ -99,10 +99,10 @@ fn a_rebuild_heals_a_filter_with_a_lost_shard() {
 #[test]
 fn a_rebuild_is_aborted_and_another_one_is_refused() {
     let server = Server::start();
-    let mut filter = RedisFilter::create(server.node(), "f", &small_shards(20_000)).unwrap();
-    let mut other = RedisFilter::open(server.node(), "f").unwrap();
+    let filter = RedisFilter::create(server.node(), "f", &small_shards(20_000)).unwrap();
+    let other = RedisFilter::open(server.node(), "f").unwrap();
     let before = count_keys(&mut server.connection());
-    let mut rebuild = filter.rebuild(&small_shards(20_000)).unwrap();
+    let rebuild = filter.rebuild(&small_shards(20_000)).unwrap();
     let second = other.rebuild(&small_shards(20_000)).err().unwrap();
     assert!(matches!(second, RedisRebuildError::Running { .. }), "{second}");
     assert_eq!(other.insert(&1_u64), Ok(true));
@@ -122,12 +122,12 @@ fn a_rebuild_is_aborted_and_another_one_is_refused() {
 #[test]
 fn a_client_does_not_end_the_rebuild_of_another_client() {
     let server = Server::start();
-    let mut filter = RedisFilter::create(server.node(), "f", &small_shards(20_000)).unwrap();
-    let mut other = RedisFilter::open(server.node(), "f").unwrap();
+    let filter = RedisFilter::create(server.node(), "f", &small_shards(20_000)).unwrap();
+    let other = RedisFilter::open(server.node(), "f").unwrap();
     filter.insert(&1_u64).unwrap();
-    let mut first = filter.rebuild(&small_shards(20_000)).unwrap();
+    let first = filter.rebuild(&small_shards(20_000)).unwrap();
     other.abort_rebuild().unwrap();
-    let mut second = other.rebuild(&small_shards(20_000)).unwrap();
+    let second = other.rebuild(&small_shards(20_000)).unwrap();
     let lost = first.insert_each(&[7_u64]);
     assert_eq!(lost, [Err(RedisItemError::NoRebuild { name: "f".into() })]);
     let ended = first.swap().err().unwrap();
@@ -140,8 +140,8 @@ fn a_client_does_not_end_the_rebuild_of_another_client() {
 #[test]
 fn a_rebuild_that_starts_while_another_one_is_aborted_keeps_its_flags() {
     let server = Server::start();
-    let mut old = RedisFilter::create(server.node(), "f", &small_shards(20_000)).unwrap();
-    let mut other = RedisFilter::open(server.node(), "f").unwrap();
+    let old = RedisFilter::create(server.node(), "f", &small_shards(20_000)).unwrap();
+    let other = RedisFilter::open(server.node(), "f").unwrap();
     other.rebuild(&small_shards(20_000)).unwrap();
     let (mut redis, mut rebuilds) = (server.connection(), 0);
     let hook = |words: &[Vec<u8>], _: &mut _| {
@@ -156,7 +156,7 @@ fn a_rebuild_that_starts_while_another_one_is_aborted_keeps_its_flags() {
             rebuilds += 1;
         }
     };
-    let node = Hooked(server.node(), hook);
+    let node = Hooked::new(server.node(), hook);
     RedisFilter::open(node, "f").unwrap().abort_rebuild().unwrap();
     assert_eq!(rebuilds, 1);
     // A client that knows no rebuild inserts into both generations.
@@ -173,8 +173,8 @@ fn a_rebuild_that_starts_while_another_one_is_aborted_keeps_its_flags() {
 #[test]
 fn a_client_with_an_old_view_deletes_and_expires_all_keys() {
     let server = Server::start();
-    let mut old = RedisFilter::create(server.node(), "f", &small_shards(20_000)).unwrap();
-    let mut other = RedisFilter::open(server.node(), "f").unwrap();
+    let old = RedisFilter::create(server.node(), "f", &small_shards(20_000)).unwrap();
+    let other = RedisFilter::open(server.node(), "f").unwrap();
     other.rebuild(&small_shards(20_000)).unwrap().swap().unwrap();
     let in_an_hour = in_an_hour();
     old.expire_at(Some(in_an_hour)).unwrap();
@@ -192,7 +192,7 @@ fn a_client_with_an_old_view_deletes_and_expires_all_keys() {
 /// undoes their effect.
 fn lossy(server: &Server, undo: &'static AtomicBool) -> impl tamis_redis::Transport + use<> {
     let (mut redis, mut text) = (server.connection(), None::<String>);
-    Hooked(server.node(), move |words: &[Vec<u8>], reply: &mut _| {
+    Hooked::new(server.node(), move |words: &[Vec<u8>], reply: &mut _| {
         let is_script = words[0] == b"EVAL" && words[3] == b"f";
         let is_write = is_script || (words[0] == b"SET" && words[1] == b"f");
         if !is_write {
@@ -223,8 +223,7 @@ fn a_step_whose_reply_is_lost_is_done_or_leaves_nothing_behind() {
     );
     assert_eq!(size(&mut redis), 0);
     UNDO.store(false, Ordering::Relaxed);
-    let mut filter =
-        RedisFilter::create(lossy(&server, &UNDO), "f", &small_shards(20_000)).unwrap();
+    let filter = RedisFilter::create(lossy(&server, &UNDO), "f", &small_shards(20_000)).unwrap();
     let keys = size(&mut redis);
     UNDO.store(true, Ordering::Relaxed);
     let failed = filter.rebuild(&small_shards(20_000)).err().unwrap();
@@ -236,7 +235,7 @@ fn a_step_whose_reply_is_lost_is_done_or_leaves_nothing_behind() {
     UNDO.store(false, Ordering::Relaxed);
     filter.rebuild(&small_shards(20_000)).unwrap().abort().unwrap();
     assert_eq!(size(&mut redis), keys);
-    let mut rebuild = filter.rebuild(&small_shards(20_000)).unwrap();
+    let rebuild = filter.rebuild(&small_shards(20_000)).unwrap();
     assert_eq!(rebuild.insert_each(&[7_u64]), [Ok(true)]);
     rebuild.swap().unwrap();
     assert_eq!((filter.contains(&7_u64), size(&mut redis)), (Ok(true), keys));
@@ -251,9 +250,9 @@ fn window(server: &Server, slices: u32, slice_millis: u64) -> RedisFilter<Single
 #[test]
 fn items_of_a_window_are_found_until_their_slice_is_over() {
     let server = Server::start();
-    let mut filter = window(&server, 3, 400);
-    let mut reader = RedisFilter::open(server.node(), "w").unwrap();
-    let mut late = RedisFilter::open(server.node(), "w").unwrap();
+    let filter = window(&server, 3, 400);
+    let reader = RedisFilter::open(server.node(), "w").unwrap();
+    let late = RedisFilter::open(server.node(), "w").unwrap();
     // Two slices of three are complete, so an item lives for at least 800 ms. A lookup that ends later
     // proves nothing: the machine was busy.
     let must_live = |inserted: Instant| inserted.elapsed() < Duration::from_millis(800);
@@ -299,7 +298,7 @@ const MINUTE: u64 = 60_000;
 
 /// Returns a node whose clock is fast by some milliseconds.
 fn fast<'a>(server: &Server, millis: &'a AtomicU64) -> impl Transport + use<'a> {
-    Hooked(server.node(), |words: &[Vec<u8>], reply: &mut NodeReply| {
+    Hooked::new(server.node(), |words: &[Vec<u8>], reply: &mut NodeReply| {
         if words[0] == b"TIME" {
             let time = reply.clone().unwrap();
             let (seconds, micros): (u64, u64) = redis::from_redis_value(time).unwrap();
@@ -323,8 +322,8 @@ fn a_window_takes_the_time_from_the_server() {
     let millis = AtomicU64::new(until_a_slice_starts());
     let plan = small_shards(2_000).window(RedisWindow { slices: 3, slice_millis: MINUTE }).unwrap();
     let now = UNIX_EPOCH.elapsed().unwrap().as_millis() as u64;
-    let mut filter = RedisFilter::create(fast(&server, &millis), "w", &plan).unwrap();
-    let mut other = RedisFilter::open(fast(&server, &millis), "w").unwrap();
+    let filter = RedisFilter::create(fast(&server, &millis), "w", &plan).unwrap();
+    let other = RedisFilter::open(fast(&server, &millis), "w").unwrap();
     assert_eq!((filter.insert("a"), other.contains("a")), (Ok(true), Ok(true)));
     assert_eq!(other.info().unwrap().items, 1);
     let text: String = ask(&mut server.connection(), &["GET", "w"]);
@@ -338,7 +337,7 @@ fn an_insert_goes_to_the_present_slice_although_the_clock_of_the_client_stood_st
     let server = Server::start();
     let millis = AtomicU64::new(until_a_slice_starts());
     let plan = small_shards(2_000).window(RedisWindow { slices: 3, slice_millis: MINUTE }).unwrap();
-    let mut filter = RedisFilter::create(fast(&server, &millis), "w", &plan).unwrap();
+    let filter = RedisFilter::create(fast(&server, &millis), "w", &plan).unwrap();
     assert_eq!(filter.insert_each(&["a", "b", "b"]), [Ok(true), Ok(true), Ok(false)]);
     // The machine of the client sleeps, and its monotonic clock with it.
     millis.fetch_add(MINUTE, Ordering::Relaxed);
@@ -358,8 +357,8 @@ fn clients_that_insert_at_the_start_of_a_slice_create_it_once() {
         for thread in 0..6_u64 {
             let server = &server;
             scope.spawn(move || {
-                let mut filter = RedisFilter::open(server.node(), "w").unwrap();
-                let mut reader = RedisFilter::open(server.node(), "w").unwrap();
+                let filter = RedisFilter::open(server.node(), "w").unwrap();
+                let reader = RedisFilter::open(server.node(), "w").unwrap();
                 for i in 0..200 {
                     let item = 6 * i + thread;
                     filter.insert(&item).unwrap();
@@ -369,7 +368,7 @@ fn clients_that_insert_at_the_start_of_a_slice_create_it_once() {
             });
         }
     });
-    let mut filter = RedisFilter::open(server.node(), "w").unwrap();
+    let filter = RedisFilter::open(server.node(), "w").unwrap();
     let items: Vec<u64> = (0..1200).collect();
     // On a busy machine a large batch may take longer than a slice, and is not settled.
     for items in items.chunks(50) {
@@ -388,7 +387,7 @@ fn clients_that_insert_at_the_start_of_a_slice_create_it_once() {
 #[test]
 fn the_keys_of_a_slice_expire_with_it_or_with_the_filter() {
     let server = Server::start();
-    let mut filter = window(&server, 3, MINUTE);
+    let filter = window(&server, 3, MINUTE);
     filter.insert("a").unwrap();
     let mut redis = server.connection();
     let key: String = keys_of(&mut redis, "w:*").remove(0);
@@ -407,7 +406,7 @@ fn the_keys_of_a_slice_expire_with_it_or_with_the_filter() {
 #[test]
 fn a_lost_slice_is_an_error_and_a_window_is_not_rebuilt() {
     let server = Server::start();
-    let mut filter = window(&server, 2, 60_000);
+    let filter = window(&server, 2, 60_000);
     filter.insert("a").unwrap();
     assert!(matches!(filter.rebuild(&small_shards(10)), Err(RedisRebuildError::Plan { .. })));
     let mut redis = server.connection();

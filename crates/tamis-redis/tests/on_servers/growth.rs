@@ -1,5 +1,7 @@
 //! A growing filter keeps its rate beyond the planned items, and all its keys stay together.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use crate::support::{
     Server, ask, assert_at_most, count, count_keys, in_an_hour, keys_of, plan_for,
 };
@@ -17,7 +19,7 @@ fn growing(server: &Server, items: u64, shard_bytes: u64) -> RedisFilter<SingleN
 fn a_filter_with_eight_times_its_items_keeps_its_rate() {
     let server = Server::start();
     for shard_bytes in [4096, 4 << 20] {
-        let mut filter = growing(&server, 6_000, shard_bytes);
+        let filter = growing(&server, 6_000, shard_bytes);
         let items: Vec<u64> = (0..48_000).collect();
         let new: usize = items.chunks(500).map(|items| count(&filter.insert_each(items))).sum();
         assert!(new >= 47_700, "{new}");
@@ -34,12 +36,12 @@ fn a_filter_with_eight_times_its_items_keeps_its_rate() {
 }
 
 /// A node that executes some requests, and then none.
-struct Cut(SingleNode, usize);
+struct Cut(SingleNode, AtomicUsize);
 
 impl Transport for Cut {
-    fn send(&mut self, requests: &[NodeRequest]) -> Vec<NodeReply> {
-        let executed = requests.len().min(self.1);
-        self.1 -= executed;
+    fn send(&self, requests: &[NodeRequest]) -> Vec<NodeReply> {
+        let executed = requests.len().min(self.1.load(Ordering::Relaxed));
+        self.1.fetch_sub(executed, Ordering::Relaxed);
         let mut replies = self.0.send(&requests[..executed]);
         replies.resize(requests.len(), Err(SendError { message: "cut".into() }));
         replies
@@ -51,14 +53,14 @@ fn a_deletion_that_was_cut_is_completed_by_another_one() {
     let server = Server::start();
     let mut cuts = 0;
     for commands in 1.. {
-        let mut filter = growing(&server, 1_000, 4096);
+        let filter = growing(&server, 1_000, 4096);
         let items: Vec<u64> = (0..8_000).collect();
         filter.insert_each(&items);
         assert!(filter.info().unwrap().layers > 2);
-        let mut cut = RedisFilter::open(Cut(server.node(), commands), "f").unwrap();
+        let cut = RedisFilter::open(Cut(server.node(), commands.into()), "f").unwrap();
         let is_deleted = cut.delete().is_ok();
         match RedisFilter::open(server.node(), "f") {
-            Ok(mut other) => other.delete().unwrap(),
+            Ok(other) => other.delete().unwrap(),
             Err(RedisOpenError::NotFound { .. }) => {}
             Err(error) => panic!("{error}"),
         }
@@ -75,7 +77,7 @@ fn a_deletion_that_was_cut_is_completed_by_another_one() {
 #[test]
 fn a_filter_with_its_planned_items_has_not_grown() {
     let server = Server::start();
-    let mut filter = growing(&server, 100_000, 4096);
+    let filter = growing(&server, 100_000, 4096);
     let items: Vec<u64> = (0..100_000).collect();
     filter.insert_each(&items);
     let info = filter.info().unwrap();
@@ -85,7 +87,7 @@ fn a_filter_with_its_planned_items_has_not_grown() {
 #[test]
 fn a_batch_of_many_times_the_planned_items_keeps_the_rate() {
     let server = Server::start();
-    let mut filter = growing(&server, 100, 4 << 20);
+    let filter = growing(&server, 100, 4 << 20);
     let items: Vec<u64> = (0..9_000).flat_map(|i| [i, i]).collect();
     let new = count(&filter.insert_each(&items));
     assert!((8_900..=9_000).contains(&new), "{new}");
@@ -102,7 +104,7 @@ fn clients_that_insert_at_once_grow_together() {
         for thread in 0..4_u64 {
             let server = &server;
             scope.spawn(move || {
-                let mut filter = RedisFilter::open(server.node(), "f").unwrap();
+                let filter = RedisFilter::open(server.node(), "f").unwrap();
                 let items: Vec<u64> = (0..10_000).map(|i| 4 * i + thread).collect();
                 for items in items.chunks(250) {
                     assert!(filter.insert_each(items).iter().all(Result::is_ok));
@@ -110,7 +112,7 @@ fn clients_that_insert_at_once_grow_together() {
             });
         }
     });
-    let mut filter = RedisFilter::open(server.node(), "f").unwrap();
+    let filter = RedisFilter::open(server.node(), "f").unwrap();
     let items: Vec<u64> = (0..40_000).collect();
     assert_eq!(count(&filter.contains_each(&items)), items.len());
     let absent: Vec<u64> = (1 << 40..(1 << 40) + 100_000).collect();
@@ -120,22 +122,22 @@ fn clients_that_insert_at_once_grow_together() {
 #[test]
 fn a_client_that_missed_the_growth_finds_all_items() {
     let server = Server::start();
-    let mut filter = growing(&server, 1_000, 4 << 20);
-    let mut stale = RedisFilter::open(server.node(), "f").unwrap();
+    let filter = growing(&server, 1_000, 4 << 20);
+    let stale = RedisFilter::open(server.node(), "f").unwrap();
     assert_eq!(stale.contains(&1_u64), Ok(false));
     let items: Vec<u64> = (0..5_000).collect();
     for items in items.chunks(100) {
         filter.insert_each(items);
     }
     assert_eq!(count(&stale.contains_each(&items)), items.len());
-    let mut stale = RedisFilter::open(server.node(), "f").unwrap();
+    let stale = RedisFilter::open(server.node(), "f").unwrap();
     assert!(count(&stale.insert_each(&items)) <= 1, "the items are in later layers");
 }
 
 #[test]
 fn a_flushed_script_cache_does_not_stop_the_growth() {
     let server = Server::start();
-    let mut filter = growing(&server, 100, 4 << 20);
+    let filter = growing(&server, 100, 4 << 20);
     for start in (0..10_000_u64).step_by(100) {
         let _: String = ask(&mut server.connection(), &["SCRIPT", "FLUSH"]);
         filter.insert_each(&(start..start + 100).collect::<Vec<_>>());
@@ -148,7 +150,7 @@ fn a_flushed_script_cache_does_not_stop_the_growth() {
 fn a_filter_that_may_not_run_scripts_reports_it_and_takes_more_items() {
     let server = Server::start();
     let mut redis = server.connection();
-    let mut filter = growing(&server, 100, 4 << 20);
+    let filter = growing(&server, 100, 4 << 20);
     let _: String = ask(&mut redis, &["ACL", "SETUSER", "default", "-eval", "-evalsha"]);
     let items: Vec<u64> = (0..1000).collect();
     assert!(filter.insert_each(&items).iter().all(Result::is_ok));
@@ -161,7 +163,7 @@ fn a_filter_that_may_not_run_scripts_reports_it_and_takes_more_items() {
 #[test]
 fn a_lost_later_layer_is_an_error() {
     let server = Server::start();
-    let mut filter = growing(&server, 100, 4 << 20);
+    let filter = growing(&server, 100, 4 << 20);
     let items: Vec<u64> = (0..1000).collect();
     for items in items.chunks(100) {
         filter.insert_each(items);
@@ -178,7 +180,7 @@ fn a_lost_later_layer_is_an_error() {
 #[test]
 fn all_keys_expire_together_and_later_layers_too() {
     let server = Server::start();
-    let mut filter = growing(&server, 20_000, 4096);
+    let filter = growing(&server, 20_000, 4096);
     let in_an_hour = in_an_hour();
     filter.expire_at(Some(in_an_hour)).unwrap();
     let items: Vec<u64> = (0..60_000).collect();
@@ -207,7 +209,7 @@ fn all_keys_expire_together_and_later_layers_too() {
 fn counters_and_memory_are_those_of_the_plan() {
     let server = Server::start();
     let plan = plan_for(1_000_000);
-    let mut filter = RedisFilter::create(server.node(), "f", &plan).unwrap();
+    let filter = RedisFilter::create(server.node(), "f", &plan).unwrap();
     let items: Vec<u64> = (0..50_000).chain(0..50_000).collect();
     let new = count(&filter.insert_each(&items));
     let info = filter.info().unwrap();

@@ -30,7 +30,7 @@ fn the_helper_writes_the_bitmap_of_the_java_class() {
     let article = &golden["bloom_filter_helper_000_003"]["article_test_main"];
     let server = Server::start();
     let plan = RedisBitmapPlan::new(1000, 0.1);
-    let mut filter = HelperFilter::new(server.node(), "bloom", plan).unwrap();
+    let filter = HelperFilter::new(server.node(), "bloom", plan).unwrap();
     let items: Vec<String> = (0..1000).map(|i| i.to_string()).collect();
     assert_eq!(ok(filter.contains_each(&items)), vec![false; 1000]);
     let new = ok(filter.insert_each(&items[..100]));
@@ -58,7 +58,7 @@ fn redisson_filters_have_the_bits_the_settings_and_the_count_of_redisson() {
             case["expected_insertions"].as_u64().unwrap(),
             case["false_probability"].as_f64().unwrap(),
         );
-        let (mut filter, created) =
+        let (filter, created) =
             RedissonFilter::try_init(server.node(), &name, expected, rate).unwrap();
         assert!(created);
         assert!(!RedissonFilter::try_init(server.node(), &name, expected, rate).unwrap().1);
@@ -94,7 +94,7 @@ fn a_redisson_filter_with_changed_settings_is_not_touched() {
     let server = Server::start();
     let missing = RedissonFilter::open(server.node(), "f").err().unwrap();
     assert!(matches!(missing, RedisOpenError::NotFound { .. }), "{missing}");
-    let (mut filter, _) = RedissonFilter::try_init(server.node(), "f", 1000, 0.01).unwrap();
+    let (filter, _) = RedissonFilter::try_init(server.node(), "f", 1000, 0.01).unwrap();
     let many: Vec<String> = (0..5000).map(|i| format!("item {i}")).collect();
     filter.insert_each(&many);
     assert!(!ok(filter.contains_each(&many)).contains(&false));
@@ -133,7 +133,7 @@ fn redis_bitmaps_grow_after_the_same_items_as_in_java() {
     for case in golden["redis_bitmaps_002"].as_array().unwrap() {
         let server = Server::start();
         let (n, rate) = (case["n"].as_u64().unwrap(), case["fpp"].as_f64().unwrap());
-        let mut filter = BitmapsFilter::open_or_create(server.node(), n, rate).unwrap();
+        let filter = BitmapsFilter::open_or_create(server.node(), n, rate).unwrap();
         let items = items(case);
         // Batches of any size give the same bits.
         for items in items.chunks(777) {
@@ -163,7 +163,7 @@ fn clients_that_grow_redis_bitmaps_at_once_skip_no_bitmap() {
         for thread in 0..4 {
             let server = &server;
             scope.spawn(move || {
-                let mut filter = BitmapsFilter::open_or_create(server.node(), 500, 0.01).unwrap();
+                let filter = BitmapsFilter::open_or_create(server.node(), 500, 0.01).unwrap();
                 let items: Vec<String> = (0..1000).map(|i| format!("{thread} {i}")).collect();
                 for items in items.chunks(20) {
                     ok(filter.insert_each(items));
@@ -172,7 +172,7 @@ fn clients_that_grow_redis_bitmaps_at_once_skip_no_bitmap() {
             });
         }
     });
-    let mut filter = BitmapsFilter::open_or_create(server.node(), 500, 0.01).unwrap();
+    let filter = BitmapsFilter::open_or_create(server.node(), 500, 0.01).unwrap();
     let items: Vec<String> =
         (0..4).flat_map(|thread| (0..1000).map(move |i| format!("{thread} {i}"))).collect();
     assert!(!ok(filter.contains_each(&items)).contains(&false));
@@ -192,7 +192,7 @@ fn clients_that_grow_redis_bitmaps_at_once_skip_no_bitmap() {
 #[test]
 fn redis_bitmaps_of_another_plan_and_lost_bitmaps_are_errors() {
     let server = Server::start();
-    let mut filter = BitmapsFilter::open_or_create(server.node(), 10, 0.1).unwrap();
+    let filter = BitmapsFilter::open_or_create(server.node(), 10, 0.1).unwrap();
     let differs = BitmapsFilter::open_or_create(server.node(), 500, 0.1).err().unwrap();
     assert!(matches!(differs, RedisOpenError::Differs { .. }), "{differs}");
     let items: Vec<String> = (0..60).map(|i| format!("x{i}")).collect();
@@ -207,7 +207,7 @@ fn redis_bitmaps_of_another_plan_and_lost_bitmaps_are_errors() {
 fn a_redis_bitmap_that_the_server_evicted_is_not_created_again() {
     let server = Server::start();
     let mut redis = server.connection();
-    let mut filter = BitmapsFilter::open_or_create(server.node(), 10, 0.1).unwrap();
+    let filter = BitmapsFilter::open_or_create(server.node(), 10, 0.1).unwrap();
     let items: Vec<String> = (0..60).map(|i| format!("x{i}")).collect();
     ok(filter.insert_each(&items));
     for cursor in [3, 0] {
@@ -226,11 +226,11 @@ fn a_broken_cursor_of_redis_bitmaps_is_an_error_with_few_commands() {
     let server = Server::start();
     let mut redis = server.connection();
     let (mut commands, mut arguments) = (0, 0);
-    let counting = Hooked(server.node(), |words: &[Vec<u8>], _: &mut _| {
+    let counting = Hooked::new(server.node(), |words: &[Vec<u8>], _: &mut _| {
         commands += 1;
         arguments += words.len();
     });
-    let mut filter = BitmapsFilter::open_or_create(counting, 1000, 0.1).unwrap();
+    let filter = BitmapsFilter::open_or_create(counting, 1000, 0.1).unwrap();
     let items: Vec<String> = (0..1000).map(|i| format!("x{i}")).collect();
     for cursor in ["", "-1", "1e3", "+1", "007", "many", "4096", "1000000000000000000"] {
         let _: String = ask(&mut redis, &["SET", "cursor", cursor]);
@@ -253,7 +253,7 @@ fn a_broken_cursor_of_redis_bitmaps_is_an_error_with_few_commands() {
 #[test]
 fn filters_with_many_redis_bitmaps_answer_all_items_of_a_batch() {
     let server = Server::start();
-    let mut filter = BitmapsFilter::open_or_create(server.node(), 10, 1e-4).unwrap();
+    let filter = BitmapsFilter::open_or_create(server.node(), 10, 1e-4).unwrap();
     let items: Vec<String> = (0..1000).map(|i| format!("x{i}")).collect();
     for items in items.chunks(10) {
         ok(filter.insert_each(items));
@@ -261,7 +261,7 @@ fn filters_with_many_redis_bitmaps_answer_all_items_of_a_batch() {
     assert!(filter.cursor() > 80, "{}", filter.cursor());
     let found = ok(filter.contains_each(&items));
     assert_eq!((found.len(), found.contains(&false)), (1000, false));
-    let mut twice = BitmapsFilter::open_or_create(server.node(), 10, 1e-4).unwrap();
+    let twice = BitmapsFilter::open_or_create(server.node(), 10, 1e-4).unwrap();
     assert_eq!(ok(twice.insert_each(&items)), vec![false; 1000]);
 }
 
@@ -270,12 +270,12 @@ fn a_redis_bitmap_that_the_server_evicts_within_a_batch_is_an_error() {
     let server = Server::start();
     BitmapsFilter::open_or_create(server.node(), 1000, 0.1).unwrap();
     let mut redis = server.connection();
-    let evicting = Hooked(server.node(), |words: &[Vec<u8>], _: &mut _| {
+    let evicting = Hooked::new(server.node(), |words: &[Vec<u8>], _: &mut _| {
         if words[0] == b"STRLEN" {
             let _: i64 = ask(&mut redis, &["DEL", "bloomfilter-0"]);
         }
     });
-    let mut filter = BitmapsFilter::open_or_create(evicting, 1000, 0.1).unwrap();
+    let filter = BitmapsFilter::open_or_create(evicting, 1000, 0.1).unwrap();
     let items: Vec<String> = (0..600).map(|i| format!("x{i}")).collect();
     let lost = Err(RedisItemError::MissingShard { key: "bloomfilter-0".into() });
     assert!(filter.insert_each(&items).iter().all(|result| *result == lost));

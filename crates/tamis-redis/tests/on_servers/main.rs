@@ -4,6 +4,7 @@
 //! `cargo xtask setup` installs Redis.
 
 mod async_client;
+mod async_shared_use;
 mod cluster;
 mod drafts;
 mod generations;
@@ -11,5 +12,6 @@ mod growth;
 mod java_layouts;
 mod merge;
 mod no_false_negatives;
+mod shared_use;
 mod support;
 mod tls;

@@ -12,14 +12,14 @@ fn a_filter_of_another_server_is_merged_with_its_layers() {
             plan = plan.growing().unwrap();
         }
         let name = format!("f{growing}");
-        let mut ours = RedisFilter::create(here.node(), &name, &plan).unwrap();
-        let mut theirs = RedisFilter::create(there.node(), "other", &plan).unwrap();
+        let ours = RedisFilter::create(here.node(), &name, &plan).unwrap();
+        let theirs = RedisFilter::create(there.node(), "other", &plan).unwrap();
         let in_an_hour = in_an_hour();
         ours.expire_at(Some(in_an_hour)).unwrap();
         let (a, b): (Vec<u64>, Vec<u64>) = ((0..5_000).collect(), (5_000..60_000).collect());
         ours.insert_each(&a);
         theirs.insert_each(&b);
-        ours.merge(&mut theirs).unwrap();
+        ours.merge(&theirs).unwrap();
         assert!(all_found(&ours.contains_each(&a)) && all_found(&ours.contains_each(&b)));
         let (info, other) = (ours.info().unwrap(), theirs.info().unwrap());
         assert_eq!((info.layers, info.missing.len()), (other.layers, 0));
@@ -43,20 +43,20 @@ fn a_filter_of_another_server_is_merged_with_its_layers() {
 #[test]
 fn different_and_busy_filters_are_not_merged() {
     let server = Server::start();
-    let mut a = RedisFilter::create(server.node(), "a", &plan_for(1_000)).unwrap();
-    let mut b = RedisFilter::create(server.node(), "b", &plan_for(9_000)).unwrap();
-    let mut c = RedisFilter::create(server.node(), "c", &plan_for(1_000)).unwrap();
+    let a = RedisFilter::create(server.node(), "a", &plan_for(1_000)).unwrap();
+    let b = RedisFilter::create(server.node(), "b", &plan_for(9_000)).unwrap();
+    let c = RedisFilter::create(server.node(), "c", &plan_for(1_000)).unwrap();
     c.insert("x").unwrap();
-    assert!(matches!(a.merge(&mut b), Err(RedisMergeError::Differs(_))));
+    assert!(matches!(a.merge(&b), Err(RedisMergeError::Differs(_))));
     a.rebuild(&plan_for(1_000)).unwrap();
-    assert!(matches!(a.merge(&mut c), Err(RedisMergeError::Busy { .. })));
+    assert!(matches!(a.merge(&c), Err(RedisMergeError::Busy { .. })));
     a.abort_rebuild().unwrap();
-    a.merge(&mut c).unwrap();
+    a.merge(&c).unwrap();
     assert_eq!(a.contains("x"), Ok(true));
     let mut redis = server.connection();
     let keys = keys_of(&mut redis, "c:*");
     let _: i64 = ask(&mut redis, &["DEL", &keys[0]]);
-    let lost = a.merge(&mut c);
+    let lost = a.merge(&c);
     assert!(matches!(lost, Err(RedisMergeError::Redis(RedisItemError::MissingShard { .. }))));
 }
 
@@ -64,7 +64,7 @@ fn different_and_busy_filters_are_not_merged() {
 fn a_temporary_key_that_vanishes_is_copied_again() {
     let server = Server::start();
     let plan = plan_for(500_000);
-    let mut theirs = RedisFilter::create(server.node(), "b", &plan).unwrap();
+    let theirs = RedisFilter::create(server.node(), "b", &plan).unwrap();
     let items: Vec<u64> = (0..50_000).collect();
     theirs.insert_each(&items);
     let (mut redis, mut chunks) = (server.connection(), 0);
@@ -76,8 +76,8 @@ fn a_temporary_key_that_vanishes_is_copied_again() {
             }
         }
     };
-    let mut ours = RedisFilter::create(Hooked(server.node(), hook), "a", &plan).unwrap();
-    ours.merge(&mut theirs).unwrap();
+    let ours = RedisFilter::create(Hooked::new(server.node(), hook), "a", &plan).unwrap();
+    ours.merge(&theirs).unwrap();
     assert!(all_found(&ours.contains_each(&items)));
     let bytes = |redis: &mut redis::Connection, name: &str| -> Vec<u8> {
         let keys: Vec<String> = ask(redis, &["KEYS", name]);
@@ -93,15 +93,15 @@ fn a_temporary_key_that_vanishes_is_copied_again() {
 fn a_merge_is_refused_if_a_rebuild_starts_in_between() {
     let server = Server::start();
     let plan = plan_for(1_000);
-    let mut theirs = RedisFilter::create(server.node(), "b", &plan).unwrap();
+    let theirs = RedisFilter::create(server.node(), "b", &plan).unwrap();
     theirs.insert("x").unwrap();
-    let mut other = RedisFilter::create(server.node(), "a", &plan).unwrap();
+    let other = RedisFilter::create(server.node(), "a", &plan).unwrap();
     let hook = |words: &[Vec<u8>], _: &mut _| {
         if words[0] == b"SETRANGE" {
             other.rebuild(&plan).unwrap();
         }
     };
-    let mut ours = RedisFilter::open(Hooked(server.node(), hook), "a").unwrap();
-    assert!(matches!(ours.merge(&mut theirs), Err(RedisMergeError::Busy { .. })));
+    let ours = RedisFilter::open(Hooked::new(server.node(), hook), "a").unwrap();
+    assert!(matches!(ours.merge(&theirs), Err(RedisMergeError::Busy { .. })));
     ours.abort_rebuild().unwrap();
 }

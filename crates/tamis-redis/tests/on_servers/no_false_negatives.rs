@@ -13,12 +13,12 @@ use tamis_redis::{
 };
 use tamis_testing::wait_for;
 
-fn acknowledged<T: Transport>(filter: &mut RedisFilter<T>, items: &[u64]) -> HashSet<u64> {
+fn acknowledged<T: Transport>(filter: &RedisFilter<T>, items: &[u64]) -> HashSet<u64> {
     let results = filter.insert_each(items);
     items.iter().zip(results).filter(|(_, result)| result.is_ok()).map(|(&item, _)| item).collect()
 }
 
-fn assert_holds<T: Transport>(filter: &mut RedisFilter<T>, items: &HashSet<u64>) {
+fn assert_holds<T: Transport>(filter: &RedisFilter<T>, items: &HashSet<u64>) {
     let items: Vec<u64> = items.iter().copied().collect();
     for (item, found) in items.iter().zip(filter.contains_each(&items)) {
         assert_eq!(found, Ok(true), "{item}");
@@ -33,16 +33,16 @@ fn threads_that_insert_at_once_lose_nothing() {
         for thread in 0..4_u64 {
             let (server, plan) = (&server, &plan);
             scope.spawn(move || {
-                let mut filter = RedisFilter::open_or_create(server.node(), "f", plan).unwrap();
+                let filter = RedisFilter::open_or_create(server.node(), "f", plan).unwrap();
                 let items: Vec<u64> = (0..50_000).map(|i| 4 * i + thread).collect();
                 for items in items.chunks(500) {
-                    assert_eq!(acknowledged(&mut filter, items).len(), items.len());
+                    assert_eq!(acknowledged(&filter, items).len(), items.len());
                 }
             });
         }
     });
-    let mut filter = RedisFilter::open(server.node(), "f").unwrap();
-    assert_holds(&mut filter, &(0..200_000).collect());
+    let filter = RedisFilter::open(server.node(), "f").unwrap();
+    assert_holds(&filter, &(0..200_000).collect());
 }
 
 #[test]
@@ -54,9 +54,9 @@ fn the_measured_rate_is_at_most_the_planned_rate() {
             .enumerate()
     {
         let plan = RedisPlan::new(items, rate).unwrap().max_shard_bytes(shard_bytes).unwrap();
-        let mut filter = RedisFilter::create(server.node(), &format!("f{i}"), &plan).unwrap();
+        let filter = RedisFilter::create(server.node(), &format!("f{i}"), &plan).unwrap();
         let present: Vec<u64> = (0..items).collect();
-        assert_eq!(acknowledged(&mut filter, &present).len(), present.len());
+        assert_eq!(acknowledged(&filter, &present).len(), present.len());
         let absent: Vec<u64> = (1 << 40..(1 << 40) + 200_000).collect();
         let found = filter.contains_each(&absent);
         let found = found.into_iter().filter(|found| *found.as_ref().unwrap()).count();
@@ -68,13 +68,13 @@ fn the_measured_rate_is_at_most_the_planned_rate() {
 fn the_answers_of_inserts_are_those_of_lookups_before() {
     let server = Server::start();
     let plan = RedisPlan::new(10_000, 0.05).unwrap();
-    let mut filter = RedisFilter::create(server.node(), "f", &plan).unwrap();
+    let filter = RedisFilter::create(server.node(), "f", &plan).unwrap();
     for start in (0..20_000_u64).step_by(500) {
         let items: Vec<u64> = (start..start + 500).map(|i| i * i % 9973).collect();
         let found = filter.contains_each(&items[..1]).remove(0).unwrap();
         let new = filter.insert_each(&items[..1]).remove(0).unwrap();
         assert_eq!(new, !found);
-        acknowledged(&mut filter, &items);
+        acknowledged(&filter, &items);
     }
 }
 
@@ -82,9 +82,9 @@ fn the_answers_of_inserts_are_those_of_lookups_before() {
 fn an_evicted_shard_is_an_error_and_never_a_no() {
     let server = Server::start();
     let plan = plan_for(100_000).max_shard_bytes(8192).unwrap();
-    let mut filter = RedisFilter::create(server.node(), "f", &plan).unwrap();
+    let filter = RedisFilter::create(server.node(), "f", &plan).unwrap();
     let items: Vec<u64> = (0..10_000).collect();
-    acknowledged(&mut filter, &items);
+    acknowledged(&filter, &items);
     let mut redis = server.connection();
     let keys = keys_of(&mut redis, "f:*");
     for key in &keys[..3] {
@@ -113,7 +113,7 @@ fn an_evicted_shard_is_an_error_and_never_a_no() {
 fn a_key_of_another_type_is_an_error() {
     let server = Server::start();
     let plan = plan_for(100);
-    let mut filter = RedisFilter::create(server.node(), "f", &plan).unwrap();
+    let filter = RedisFilter::create(server.node(), "f", &plan).unwrap();
     let mut redis = server.connection();
     let keys = keys_of(&mut redis, "f:*");
     let _: i64 = ask(&mut redis, &["DEL", &keys[0]]);
@@ -163,16 +163,16 @@ fn the_first_of_many_clients_creates_the_filter() {
 fn a_reply_that_comes_too_late_is_not_taken_for_another_one() {
     let server = Server::with(&["--enable-debug-command", "yes"]);
     let plan = plan_for(100_000);
-    let mut filter = RedisFilter::create(server.node(), "f", &plan).unwrap();
+    let filter = RedisFilter::create(server.node(), "f", &plan).unwrap();
     let present: Vec<u64> = (0..500).collect();
-    assert_eq!(acknowledged(&mut filter, &present).len(), 500);
+    assert_eq!(acknowledged(&filter, &present).len(), 500);
     let patience = tamis_redis::Patience {
         response: std::time::Duration::from_millis(100),
         retries: 0,
         ..patience()
     };
     let node = SingleNode::new(&server.url(), patience).unwrap();
-    let mut hasty = RedisFilter::open(node, "f").unwrap();
+    let hasty = RedisFilter::open(node, "f").unwrap();
     assert_eq!(hasty.contains(&1_u64), Ok(true));
     std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -186,16 +186,16 @@ fn a_reply_that_comes_too_late_is_not_taken_for_another_one() {
     let absent: Vec<u64> = (10_000..10_500).collect();
     let found = hasty.contains_each(&absent);
     assert!(found.iter().filter(|found| **found == Ok(true)).count() < 20, "{found:?}");
-    assert_holds(&mut hasty, &present.into_iter().collect());
+    assert_holds(&hasty, &present.into_iter().collect());
     // A repeated insert is safe. The first one may have been executed.
     assert!(hasty.insert_each(&[600_u64, 601]).iter().all(Result::is_ok));
-    assert_holds(&mut hasty, &[600, 601].into());
+    assert_holds(&hasty, &[600, 601].into());
 }
 
 #[test]
 fn a_client_follows_a_filter_that_another_client_replaced() {
     let server = Server::start();
-    let mut filter = RedisFilter::create(server.node(), "f", &small_shards(1_000)).unwrap();
+    let filter = RedisFilter::create(server.node(), "f", &small_shards(1_000)).unwrap();
     assert_eq!(filter.insert("a"), Ok(true));
     RedisFilter::open(server.node(), "f").unwrap().delete().unwrap();
     RedisFilter::create(server.node(), "f", &small_shards(50_000)).unwrap();
@@ -205,10 +205,10 @@ fn a_client_follows_a_filter_that_another_client_replaced() {
     assert_eq!(keys.len(), filter.info().unwrap().shards as usize, "no old key is left");
     filter.delete().unwrap();
     let keyed = small_shards(1_000).hasher(tamis::Hasher::keyed([1, 2]));
-    let mut other = RedisFilter::create(server.node(), "f", &keyed).unwrap();
+    let other = RedisFilter::create(server.node(), "f", &keyed).unwrap();
     assert!(matches!(filter.insert("c"), Err(RedisItemError::Replaced { .. })));
     assert_eq!((other.insert("c"), other.contains("c")), (Ok(true), Ok(true)));
-    let mut again = RedisFilter::open(server.node(), "f").unwrap();
+    let again = RedisFilter::open(server.node(), "f").unwrap();
     assert_eq!(again.contains("c"), Ok(true), "the key is in the metadata");
 }
 
@@ -217,14 +217,14 @@ fn a_server_without_bitfield_ro_gives_the_same_answers() {
     let server = Server::with(&["--rename-command", "BITFIELD_RO", ""]);
     let plan = small_shards(20_000);
     let items: Vec<u64> = (0..1000).collect();
-    let mut filter = RedisFilter::create(server.node(), "f", &plan.growing().unwrap()).unwrap();
-    assert_eq!(acknowledged(&mut filter, &items).len(), 1000);
+    let filter = RedisFilter::create(server.node(), "f", &plan.growing().unwrap()).unwrap();
+    assert_eq!(acknowledged(&filter, &items).len(), 1000);
     for is_info_first in [false, true] {
-        let mut filter = RedisFilter::open(server.node(), "f").unwrap();
+        let filter = RedisFilter::open(server.node(), "f").unwrap();
         if is_info_first {
             assert!(filter.info().unwrap().items > 990);
         }
-        assert_holds(&mut filter, &items.iter().copied().collect());
+        assert_holds(&filter, &items.iter().copied().collect());
         assert!(filter.info().unwrap().missing.is_empty());
     }
 }
@@ -233,7 +233,7 @@ fn a_server_without_bitfield_ro_gives_the_same_answers() {
 fn a_full_server_refuses_inserts_and_still_answers_lookups() {
     let server = Server::start();
     let plan = plan_for(20_000);
-    let mut filter = RedisFilter::create(server.node(), "f", &plan).unwrap();
+    let filter = RedisFilter::create(server.node(), "f", &plan).unwrap();
     assert_eq!(filter.insert("a"), Ok(true));
     let _: String = ask(&mut server.connection(), &["CONFIG", "SET", "maxmemory", "1"]);
     let refused = filter.insert("b");
@@ -249,13 +249,13 @@ fn acknowledged_inserts_survive_a_kill_of_a_server_with_a_log() {
     let log = ["--appendonly", "yes", "--appendfsync", "always"];
     let mut server = Server::with(&log);
     let plan = plan_for(50_000).max_shard_bytes(8192).unwrap();
-    let mut filter = RedisFilter::create(server.node(), "f", &plan.growing().unwrap()).unwrap();
+    let filter = RedisFilter::create(server.node(), "f", &plan.growing().unwrap()).unwrap();
     let items: Vec<u64> = (0..100_000).collect();
-    let known = acknowledged(&mut filter, &items);
+    let known = acknowledged(&filter, &items);
     assert_eq!(known.len(), items.len());
     server.kill();
     server.restart(&log);
-    assert_holds(&mut filter, &known);
+    assert_holds(&filter, &known);
 }
 
 /// A proxy that cuts each connection after some bytes of replies.
@@ -315,24 +315,24 @@ fn a_cut_connection_in_the_middle_of_a_batch_loses_no_acknowledged_insert() {
     });
     let plan = plan_for(100_000).max_shard_bytes(8192).unwrap();
     RedisFilter::create(server.node(), "f", &plan).unwrap();
-    let mut filter = wait_for("a connection that is not cut too early", || {
+    let filter = wait_for("a connection that is not cut too early", || {
         RedisFilter::open(node_at(proxy.port), "f").ok()
     });
     let items: Vec<u64> = (0..60_000).collect();
     let mut known = HashSet::new();
     for items in items.chunks(777) {
-        known.extend(acknowledged(&mut filter, items));
+        known.extend(acknowledged(&filter, items));
     }
     let cuts = proxy.cuts.load(Ordering::Relaxed);
     assert!(cuts > 20 && known.len() > 10_000, "{cuts} cuts, {} acknowledged", known.len());
-    assert_holds(&mut RedisFilter::open(server.node(), "f").unwrap(), &known);
+    assert_holds(&RedisFilter::open(server.node(), "f").unwrap(), &known);
 }
 
 /// A node whose first reply to each request is lost. It repeats the requests that may be repeated.
 struct Twice(SingleNode);
 
 impl Transport for Twice {
-    fn send(&mut self, requests: &[NodeRequest]) -> Vec<NodeReply> {
+    fn send(&self, requests: &[NodeRequest]) -> Vec<NodeReply> {
         self.0.send(requests);
         let again = |request: &NodeRequest| match request.is_repeatable {
             true => self.0.send(std::slice::from_ref(request)).remove(0),
@@ -347,11 +347,11 @@ fn a_lost_reply_never_makes_the_counter_too_small() {
     let server = Server::start();
     let plan = RedisPlan::new(100_000, 1e-6).unwrap().max_shard_bytes(64 << 10).unwrap();
     RedisFilter::create(server.node(), "f", &plan).unwrap();
-    let mut filter = RedisFilter::open(Twice(server.node()), "f").unwrap();
+    let filter = RedisFilter::open(Twice(server.node()), "f").unwrap();
     let count = || RedisFilter::open(server.node(), "f").unwrap().info().unwrap().items;
     for start in (0..1000_u64).step_by(10) {
         let items: Vec<u64> = (0..start + 10).collect();
-        assert_eq!(acknowledged(&mut filter, &items).len(), items.len());
+        assert_eq!(acknowledged(&filter, &items).len(), items.len());
         assert!(count() >= start + 10, "{} {start}", count());
     }
     let flushed = filter.flush();
@@ -364,7 +364,7 @@ fn a_lost_reply_never_makes_the_counter_too_small() {
 fn a_client_reconnects_after_a_restart_of_the_server() {
     let mut server = Server::start();
     let plan = plan_for(1000);
-    let mut filter = RedisFilter::create(server.node(), "f", &plan).unwrap();
+    let filter = RedisFilter::create(server.node(), "f", &plan).unwrap();
     assert_eq!(filter.insert("a"), Ok(true));
     let port = server.port;
     server.kill();

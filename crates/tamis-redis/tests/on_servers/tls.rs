@@ -29,7 +29,7 @@ fn a_filter_works_over_tls_and_an_unknown_certificate_is_refused() {
     let client = Client::build_with_tls(url.clone(), certificates.clone()).unwrap();
     let plan = plan_for(1000);
     let node = SingleNode::of_client(client, patience());
-    let mut filter = RedisFilter::create(node, "f", &plan).unwrap();
+    let filter = RedisFilter::create(node, "f", &plan).unwrap();
     assert_eq!((filter.insert("a"), filter.contains("a")), (Ok(true), Ok(true)));
 
     let unknown = RedisFilter::open(SingleNode::new(&url, patience()).unwrap(), "f");
@@ -38,7 +38,7 @@ fn a_filter_works_over_tls_and_an_unknown_certificate_is_refused() {
         use tamis_redis::{AsyncRedisFilter, AsyncSingleNode};
         let client = Client::build_with_tls(url, certificates).unwrap();
         let node = AsyncSingleNode::of_client(client, patience());
-        let mut filter = AsyncRedisFilter::open(node, "f").await.unwrap();
+        let filter = AsyncRedisFilter::open(node, "f").await.unwrap();
         assert_eq!(filter.contains("a").await, Ok(true));
     });
     let _ = std::fs::remove_dir_all(&directory);

@@ -48,7 +48,7 @@ fn native(server: &Server, plan: &RedisPlan) -> RedisFilter<tamis_redis::SingleN
 fn a_filter_in_shards_is_followed_while_it_grows_and_is_rebuilt() {
     let server = Server::start();
     let plan = RedisPlan::new(2000, 1e-6).unwrap().growing().unwrap();
-    let mut filter = native(&server, &plan);
+    let filter = native(&server, &plan);
     all(filter.insert_each(&texts(1..=100)));
     let (ids, source) = copied(RedisOptions::new(&server.url("seen")));
     assert!((1..=100).all(|id| knows(&ids, id)) && !has(&ids, 101));
@@ -61,7 +61,7 @@ fn a_filter_in_shards_is_followed_while_it_grows_and_is_rebuilt() {
             committed.insert(block);
             std::thread::sleep(Duration::from_millis(3));
         }
-        let mut rebuild = filter.rebuild(&plan).unwrap();
+        let rebuild = filter.rebuild(&plan).unwrap();
         all(rebuild.insert_each(&texts(committed.ids().into_iter())));
         rebuild.swap().unwrap();
     });
@@ -72,7 +72,7 @@ fn a_filter_in_shards_is_followed_while_it_grows_and_is_rebuilt() {
 #[test]
 fn a_filter_of_many_shards_is_copied_and_a_lost_shard_is_an_error() {
     let server = Server::start();
-    let mut filter = native(&server, &RedisPlan::new(3_000_000, 1e-4).unwrap());
+    let filter = native(&server, &RedisPlan::new(3_000_000, 1e-4).unwrap());
     all(filter.insert_each(&texts(1..=5000)));
     assert!(filter.plan().shards() > 1);
     let (ids, source) = copied(RedisOptions::new(&server.url("seen")));
@@ -98,7 +98,7 @@ fn a_window_in_shards_is_refused() {
 #[test]
 fn filters_of_java_are_copied_with_the_funnel_of_the_program() {
     let server = Server::start();
-    let (mut redisson, _) = RedissonFilter::try_init(server.node(), "seen", 1000, 1e-4).unwrap();
+    let (redisson, _) = RedissonFilter::try_init(server.node(), "seen", 1000, 1e-4).unwrap();
     all(redisson.insert_each(&texts(1..=500)));
     let redis = RedisOptions::new(&server.url("seen"));
     let source = follow(&id_set(integers()), redis.clone());
@@ -110,7 +110,7 @@ fn filters_of_java_are_copied_with_the_funnel_of_the_program() {
     wait_until(&source, "a new id", || knows(&ids, 501));
 
     let plan = RedisBitmapPlan::new(1000, 1e-3);
-    let mut helper = HelperFilter::new(server.node(), "bitmap", plan).unwrap();
+    let helper = HelperFilter::new(server.node(), "bitmap", plan).unwrap();
     let mut scratch = Vec::new();
     for id in texts(1..=500) {
         let funnel = Funnel::Twice(Charset::Utf8);
@@ -141,7 +141,7 @@ fn a_bitmap_of_setbit_is_an_exact_set_of_integers() {
 fn a_saturated_bitmap_lets_all_ids_pass_and_shows_its_rate() {
     let server = Server::start();
     let plan = RedisBitmapPlan::new(1000, 1e-3);
-    let mut helper = HelperFilter::new(server.node(), "bitmap", plan).unwrap();
+    let helper = HelperFilter::new(server.node(), "bitmap", plan).unwrap();
     helper.insert_each(&[b"first"]).remove(0).unwrap();
     let (ids, source) = copied(bitmap(&server, Funnel::Bytes));
     assert!(ids.generation().estimate_rate() < 1e-3 && !has(&ids, 1));
@@ -182,7 +182,7 @@ fn a_killed_server_never_breaks_the_promise() {
 #[test]
 fn a_replica_is_refused_and_a_primary_that_becomes_one_makes_the_set_stale() {
     let (server, other) = (Server::start(), Server::start());
-    let mut filter = native(&server, &RedisPlan::new(2000, 1e-6).unwrap());
+    let filter = native(&server, &RedisPlan::new(2000, 1e-6).unwrap());
     all(filter.insert_each(&texts(1..=100)));
     let (ids, source) = copied(RedisOptions::new(&server.url("seen")));
     let follow_other = format!("REPLICAOF 127.0.0.1 {}", other.address().port());

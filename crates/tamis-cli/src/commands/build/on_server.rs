@@ -113,7 +113,7 @@ impl Args {
             .server_plan(planned, hasher)
             .map_err(|error| Failure::new(format!("{}: {error}", url.name)))?;
         match place {
-            Place::Filter(mut filter) => self.rebuild_on_server(&url, &mut filter, &plan, items),
+            Place::Filter(filter) => self.rebuild_on_server(&url, &filter, &plan, items),
             Place::Free(nodes) => self.create_on_server(&url, nodes, &plan, items),
         }
     }
@@ -209,11 +209,11 @@ impl Args {
         if plan.window_span().is_some() {
             // The items of a window filter expire, so the command inserts each item when the item
             // arrives.
-            let mut filter = RedisFilter::create(nodes, key, plan).map_err(failed)?;
+            let filter = RedisFilter::create(nodes, key, plan).map_err(failed)?;
             let exit = self.insert_all(url, plan, items, |hashes| filter.insert_hashes(hashes))?;
             return filter.flush().map(|()| exit).map_err(|error| failure(url, &error));
         }
-        let mut draft = RedisDraft::new(nodes, key, plan).map_err(failed)?;
+        let draft = RedisDraft::new(nodes, key, plan).map_err(failed)?;
         let generation = draft.generation();
         discard_at_interruption(url, &generation);
         uninterrupted(|| draft.start()).map_err(failed)?;
@@ -232,7 +232,7 @@ impl Args {
     fn rebuild_on_server(
         &self,
         url: &RedisUrl,
-        filter: &mut RedisFilter<RedisNodes>,
+        filter: &RedisFilter<RedisNodes>,
         plan: &RedisPlan,
         items: ItemSource<'_>,
     ) -> CommandResult {
@@ -251,7 +251,7 @@ impl Args {
         let generation = filter.next_generation(plan).map_err(failed)?;
         discard_at_interruption(url, &generation);
         let built = uninterrupted(|| filter.rebuild_as(&generation)).map_err(failed);
-        let built = built.and_then(|mut rebuild| {
+        let built = built.and_then(|rebuild| {
             let exit = self.insert_all(url, plan, items, |hashes| rebuild.insert_hashes(hashes))?;
             uninterrupted(|| rebuild.swap()).map_err(failed)?;
             Ok(exit)

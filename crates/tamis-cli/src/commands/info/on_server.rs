@@ -25,7 +25,7 @@ pub fn describe(url: RedisUrl) -> Result<Option<Description>, Failure> {
     if stored.kind != StoredKind::Native {
         return Ok(None);
     }
-    let (url, mut filter) = stored.native()?;
+    let (url, filter) = stored.native()?;
     let info = filter.info().map_err(|error| failure(&url, &error))?;
     Ok(Some(of_filter(&url.name, &filter, &info)))
 }

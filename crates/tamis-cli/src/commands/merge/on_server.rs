@@ -103,17 +103,17 @@ impl Args {
         let names: Vec<&str> = inputs.iter().map(|input| &*input.url.name).collect();
         UnusedOptions::of(&self.decode).check(&names.join(", "))?;
         check_plans(&inputs)?;
-        self.check_capacity(&mut inputs)?;
+        self.check_capacity(&inputs)?;
         let output = redis_url::parse(&self.output)?;
         let same = inputs
             .iter()
             .position(|input| (&input.url.server, &input.url.key) == (&output.server, &output.key));
-        let mut target = match same {
+        let target = match same {
             Some(index) => inputs.remove(index),
             None => self.create(output, &inputs[0])?,
         };
-        let merged = inputs.iter_mut().try_for_each(|input| {
-            let done = target.filter.merge(&mut input.filter);
+        let merged = inputs.iter().try_for_each(|input| {
+            let done = target.filter.merge(&input.filter);
             done.map_err(|error| match error {
                 RedisMergeError::Redis(error) => failure(&input.url, &error),
                 error => Failure::new(format!("{}: {error}", input.url.name)),
@@ -137,9 +137,9 @@ impl Args {
 
     /// Rejects filters of fixed size if the filters together have more items than planned,
     /// unless `--force` is given.
-    fn check_capacity(&self, inputs: &mut [Native]) -> Result<(), Failure> {
+    fn check_capacity(&self, inputs: &[Native]) -> Result<(), Failure> {
         let mut items = 0_u64;
-        for input in inputs.iter_mut() {
+        for input in inputs {
             let info = input.filter.info().map_err(|error| failure(&input.url, &error))?;
             items = items.saturating_add(info.items);
         }
@@ -161,16 +161,15 @@ impl Args {
         let connected = RedisNodes::connect(&url.server, patience());
         let nodes = connected.map_err(|error| failure(&url, &error))?;
         let plan = first.filter.plan();
-        let created =
-            RedisDraft::new(nodes, redis_url::text_key(&url)?, &plan).and_then(|mut draft| {
-                discard_at_interruption(&url, &draft.generation());
-                let created = uninterrupted(|| {
-                    draft.start()?;
-                    draft.publish()
-                });
-                end_interruption_handler();
-                created
+        let created = RedisDraft::new(nodes, redis_url::text_key(&url)?, &plan).and_then(|draft| {
+            discard_at_interruption(&url, &draft.generation());
+            let created = uninterrupted(|| {
+                draft.start()?;
+                draft.publish()
             });
+            end_interruption_handler();
+            created
+        });
         match created {
             Ok(filter) => Ok(Native { url, filter }),
             Err(RedisCreateError::Redis(error)) => Err(failure(&url, &error)),

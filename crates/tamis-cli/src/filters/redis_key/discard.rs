@@ -15,7 +15,7 @@ pub fn discard_at_interruption(url: &RedisUrl, generation: &RedisGeneration) {
 /// Deletes the keys of an unfinished filter. The keys remain if the server does not respond.
 pub fn discard(url: &RedisUrl, generation: &RedisGeneration) {
     let nodes = RedisNodes::connect(&url.server, patience());
-    if let Err(error) = nodes.and_then(|mut nodes| generation.discard(&mut nodes)) {
+    if let Err(error) = nodes.and_then(|nodes| generation.discard(&nodes)) {
         note!("{}: the keys of the unfinished filter were not deleted: {error}", url.name);
     }
 }

@@ -131,7 +131,7 @@ impl RedisTarget {
     }
 
     fn native(stored: StoredValue) -> Result<Self, Failure> {
-        let (url, mut filter) = stored.native()?;
+        let (url, filter) = stored.native()?;
         let info = filter.info().map_err(|error| failure(&url, &error))?;
         let mut target = Self::of_bytes(url, Client::Native(Box::new(filter)));
         target.excess = native_excess(&info);

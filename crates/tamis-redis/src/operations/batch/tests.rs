@@ -22,19 +22,20 @@ fn items(count: u64) -> Vec<u64> {
 
 /// Returns the keys of all shards.
 fn shards(filter: &RedisFilter<Model>) -> Vec<Vec<u8>> {
-    let mut keys: Vec<_> = filter.transport.strings.keys().cloned().collect();
+    let mut keys: Vec<_> = filter.transport.data().strings.keys().cloned().collect();
     keys.retain(|key| key != b"f");
     keys
 }
 
-fn set_bit(filter: &mut RedisFilter<Model>, key: &[u8], offset: u64) {
-    let string = filter.transport.strings.get_mut(key).unwrap();
+fn set_bit(filter: &RedisFilter<Model>, key: &[u8], offset: u64) {
+    let mut data = filter.transport.data();
+    let string = data.strings.get_mut(key).unwrap();
     string[offset as usize / 8] |= 1 << (7 - offset % 8);
 }
 
 #[test]
 fn inserts_answer_whether_items_are_new_and_lookups_find_them() {
-    let mut filter = filter(100_000);
+    let filter = filter(100_000);
     assert!(filter.view.generations[0].shards() > 30);
     let new = ok(filter.insert_each(&items(1000)));
     assert!(new.iter().filter(|&&new| new).count() >= 998);
@@ -51,30 +52,33 @@ fn an_item_that_is_twice_in_a_batch_is_new_once() {
 
 #[test]
 fn a_batch_is_one_round_trip_and_one_command_for_each_shard() {
-    let mut filter = filter(100_000);
-    filter.transport.round_trips = 0;
-    filter.transport.commands.clear();
+    let filter = filter(100_000);
+    filter.transport.data().round_trips = 0;
+    filter.transport.data().commands.clear();
     filter.insert_each(&items(1000));
-    assert_eq!(filter.transport.round_trips, 1);
-    assert_eq!(filter.transport.commands.len(), filter.view.generations[0].shards() as usize);
-    assert!(filter.transport.commands.iter().all(|name| name == "BITFIELD"));
+    assert_eq!(filter.transport.data().round_trips, 1);
+    assert_eq!(
+        filter.transport.data().commands.len(),
+        filter.view.generations[0].shards() as usize
+    );
+    assert!(filter.transport.data().commands.iter().all(|name| name == "BITFIELD"));
 }
 
 #[test]
 fn repeats_are_subtracted_from_the_counter_by_the_next_insert() {
-    let mut filter = filter(10);
+    let filter = filter(10);
     filter.insert_each(&[1, 2, 2, 2]);
     filter.insert_each(&[3]);
     let key = shards(&filter).remove(0);
-    assert_eq!(filter.transport.strings[&key][8..16], 3_u64.to_be_bytes());
+    assert_eq!(filter.transport.data().strings[&key][8..16], 3_u64.to_be_bytes());
 }
 
 #[test]
 fn a_missing_shard_is_an_error_of_its_items_only() {
-    let mut filter = filter(100_000);
+    let filter = filter(100_000);
     filter.insert_each(&items(1000));
     let lost = shards(&filter).remove(0);
-    filter.transport.strings.remove(&lost);
+    filter.transport.data().strings.remove(&lost);
     let errors = |results: Vec<Result<bool, RedisItemError>>| {
         let is_missing = |result: &Result<bool, RedisItemError>| match result {
             Ok(_) => false,
@@ -87,18 +91,18 @@ fn a_missing_shard_is_an_error_of_its_items_only() {
     assert!(found > 5 && found < 100, "{found}");
     // An insert does not create the lost shard again, and leaves no key behind.
     assert_eq!(errors(filter.insert_each(&items(1000))), found);
-    assert!(!filter.transport.strings.contains_key(&lost));
+    assert!(!filter.transport.data().strings.contains_key(&lost));
     assert_eq!(errors(filter.contains_each(&items(1000))), found);
 }
 
 #[test]
 fn a_lost_connection_is_an_error_of_its_items_only() {
-    let mut filter = filter(100_000);
-    filter.transport.unreachable = vec![shards(&filter).remove(0)];
+    let filter = filter(100_000);
+    filter.transport.data().unreachable = vec![shards(&filter).remove(0)];
     let results = filter.insert_each(&items(1000));
     let failed = results.iter().filter(|result| result.is_err()).count();
     assert!(failed > 5 && failed < 100, "{failed}");
-    filter.transport.unreachable.clear();
+    filter.transport.data().unreachable.clear();
     for (result, found) in results.iter().zip(filter.contains_each(&items(1000))) {
         assert!(result.is_err() || found.unwrap());
     }
@@ -106,70 +110,75 @@ fn a_lost_connection_is_an_error_of_its_items_only() {
 
 #[test]
 fn a_client_learns_that_another_generation_is_being_built() {
-    let mut filter = filter(1000);
-    let mut metadata = filter.view.metadata.clone();
+    let filter = filter(1000);
+    let mut metadata = Metadata::clone(&filter.view.metadata);
     let plan = RedisPlan::new(5000, 0.01).unwrap();
     let next = GenerationRecord::new(&plan, Role::Building);
     metadata.generations.push(next.clone());
-    create(&mut filter, &next);
-    publish(&mut filter, &metadata);
+    create(&filter, &next);
+    publish(&filter, &metadata);
     let key = filter.view.generations[0].key(0, 0);
-    set_bit(&mut filter, &key, HAS_NEXT_OFFSET);
+    set_bit(&filter, &key, HAS_NEXT_OFFSET);
     // The result of the insert is true, although the item is no longer new in the second pass.
     assert_eq!(filter.insert(&7), Ok(true));
-    assert_eq!(filter.view.generations.len(), 2);
+    let view = filter.view.latest();
+    assert_eq!(view.generations.len(), 2);
     for generation in 0..2 {
-        let key = filter.view.generations[generation].key(0, 0);
-        assert_eq!(filter.transport.strings[&key][8..16].last(), Some(&(2 - generation as u8)));
+        let key = view.generations[generation].key(0, 0);
+        assert_eq!(
+            filter.transport.data().strings[&key][8..16].last(),
+            Some(&(2 - generation as u8))
+        );
     }
     // After the client has read both generations, an insert does not read the metadata again.
-    filter.transport.round_trips = 0;
+    filter.transport.data().round_trips = 0;
     assert_eq!(filter.insert(&8), Ok(true));
-    assert_eq!(filter.transport.round_trips, 1);
+    assert_eq!(filter.transport.data().round_trips, 1);
 }
 
 #[test]
 fn a_client_follows_a_swap() {
-    let mut filter = filter(1000);
+    let filter = filter(1000);
     filter.insert(&1).unwrap();
     let plan = RedisPlan::new(5000, 0.01).unwrap();
     let next = GenerationRecord::new(&plan, Role::Current);
-    create(&mut filter, &next);
+    create(&filter, &next);
     // The old generation is retired, but its results stay valid while the metadata contains the old
     // generation.
     let key = filter.view.generations[0].key(0, 0);
-    set_bit(&mut filter, &key, RETIRED_OFFSET);
+    set_bit(&filter, &key, RETIRED_OFFSET);
     assert_eq!((filter.contains(&1), filter.insert(&2)), (Ok(true), Ok(true)));
-    let metadata = Metadata { generations: vec![next], ..filter.view.metadata.clone() };
-    publish(&mut filter, &metadata);
+    let old = View::new(b"f", Metadata::clone(&filter.view.metadata)).unwrap();
+    let metadata = Metadata { generations: vec![next], ..Metadata::clone(&filter.view.metadata) };
+    publish(&filter, &metadata);
     assert_eq!((filter.contains(&1), filter.insert(&1)), (Ok(false), Ok(true)));
     // A client that has not seen the swap reads a deleted shard.
-    let old = View::new(b"f", filter.view.metadata.clone()).unwrap();
-    filter.view = old;
-    filter.transport.strings.remove(&key);
+    let filter = RedisFilter { view: old, ..filter };
+    filter.transport.data().strings.remove(&key);
     assert_eq!(filter.contains(&1), Ok(true));
 }
 
 #[test]
 fn a_shard_that_is_created_again_keeps_its_state() {
-    let mut filter = filter(1000);
+    let filter = filter(1000);
     filter.insert(&7).unwrap();
     let record = filter.view.metadata.generations[0].clone();
     let key = filter.view.generations[0].key(0, 0);
-    set_bit(&mut filter, &key, HAS_NEXT_OFFSET);
-    let before = filter.transport.strings.clone();
+    set_bit(&filter, &key, HAS_NEXT_OFFSET);
+    let before = filter.transport.data().strings.clone();
     // The test repeats the creation, as a client does after the reply to the first creation was
     // lost.
-    create(&mut filter, &record);
-    assert!(filter.transport.strings == before);
+    create(&filter, &record);
+    assert!(filter.transport.data().strings == before);
 }
 
-fn publish(filter: &mut RedisFilter<Model>, metadata: &Metadata) {
-    filter.transport.strings.insert(b"f".to_vec(), metadata.encode().into_bytes());
+fn publish(filter: &RedisFilter<Model>, metadata: &Metadata) {
+    filter.transport.data().strings.insert(b"f".to_vec(), metadata.encode().into_bytes());
 }
 
-fn create(filter: &mut RedisFilter<Model>, record: &GenerationRecord) {
-    let generation = crate::layouts::view::Generation::new(b"f", record.clone()).unwrap();
-    complete(create_shards::create_shards(&mut Blocking(&mut filter.transport), &generation, None))
+fn create(filter: &RedisFilter<Model>, record: &GenerationRecord) {
+    let generation =
+        crate::layouts::generation_view::Generation::new(b"f", record.clone()).unwrap();
+    complete(create_shards::create_shards(&mut Blocking(&filter.transport), &generation, None))
         .unwrap();
 }

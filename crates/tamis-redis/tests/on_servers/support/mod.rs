@@ -8,6 +8,7 @@ use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use tamis_redis::{
@@ -142,6 +143,13 @@ pub fn ask<T: redis::FromRedisValue>(connection: &mut redis::Connection, words: 
     command.query(connection).unwrap()
 }
 
+/// Counts the clients of a server whose last command is `command`. The server may have postponed
+/// this command.
+pub fn clients_of(connection: &mut redis::Connection, command: &str) -> usize {
+    let clients: String = ask(connection, &["CLIENT", "LIST"]);
+    clients.lines().filter(|line| line.contains(&format!(" cmd={command} "))).count()
+}
+
 /// Returns the keys that match a pattern.
 pub fn keys_of(connection: &mut redis::Connection, pattern: &str) -> Vec<String> {
     ask(connection, &["KEYS", pattern])
@@ -184,17 +192,23 @@ pub fn assert_at_most(found: usize, of: usize, rate: f64) {
 }
 
 /// A node that shows each request and its reply to a hook before the client sees the reply.
-pub struct Hooked<F>(pub SingleNode, pub F);
+pub struct Hooked<F>(SingleNode, Mutex<F>);
+
+impl<F: FnMut(&[Vec<u8>], &mut NodeReply)> Hooked<F> {
+    pub fn new(node: SingleNode, hook: F) -> Self {
+        Self(node, Mutex::new(hook))
+    }
+}
 
 impl<F: FnMut(&[Vec<u8>], &mut NodeReply) + Send> Transport for Hooked<F> {
-    fn send(&mut self, requests: &[NodeRequest]) -> Vec<NodeReply> {
+    fn send(&self, requests: &[NodeRequest]) -> Vec<NodeReply> {
         let mut replies = self.0.send(requests);
         for (request, reply) in requests.iter().zip(&mut replies) {
             let words = request.command.args_iter().filter_map(|arg| match arg {
                 redis::Arg::Simple(word) => Some(word.to_vec()),
                 _ => None,
             });
-            (self.1)(&words.collect::<Vec<_>>(), reply);
+            (self.1.lock().unwrap())(&words.collect::<Vec<_>>(), reply);
         }
         replies
     }
