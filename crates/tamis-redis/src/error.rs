@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crate::layouts::metadata::RedisMetadataError;
 use crate::layouts::shard_keys::NameError;
+use crate::transport::server_url::ServerUrlError;
 
 /// The reason why one item of a batch has no result. All other items of the batch still get their
 /// results.
@@ -68,9 +69,18 @@ pub enum RedisItemError {
         /// The error of the connection.
         message: Arc<str>,
     },
+    /// The URL of the nodes is not valid. Only
+    /// [`RedisNodes::connect`](crate::RedisNodes::connect) returns this error.
+    Url(ServerUrlError),
     /// Other clients changed the filter repeatedly during the operation, or each attempt took
     /// longer than a slice of the window.
     Unsettled,
+}
+
+impl From<ServerUrlError> for RedisItemError {
+    fn from(error: ServerUrlError) -> Self {
+        Self::Url(error)
+    }
 }
 
 impl RedisItemError {
@@ -120,6 +130,7 @@ impl fmt::Display for RedisItemError {
             }
             Self::Server { key, code, message } => write!(f, "the key {key:?}: {code} {message}"),
             Self::Connection { message } => write!(f, "the connection to Redis failed: {message}"),
+            Self::Url(error) => error.fmt(f),
             Self::Unsettled => f.write_str(
                 "other clients kept changing the filter, or each attempt took longer than a slice \
                  of the window: try again",
@@ -132,6 +143,7 @@ impl std::error::Error for RedisItemError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Metadata { source, .. } => Some(source),
+            Self::Url(error) => Some(error),
             _ => None,
         }
     }

@@ -12,4 +12,5 @@ pub(crate) mod nodes;
 pub(crate) mod request;
 pub(crate) mod routes;
 pub(crate) mod sentinel;
+pub(crate) mod server_url;
 pub(crate) mod slot;

@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use redis::{Client, Pipeline, RedisError, Value};
 
-use crate::transport::asynchronous::{AsyncLine, AsyncTransport, parts};
+use crate::transport::asynchronous::{AsyncLine, AsyncTransport, HAS_TLS, parts};
 use crate::transport::blocking::{Patience, replies};
 use crate::transport::cluster::{Cluster, State, no_address};
 use crate::transport::request::{NodeReply, NodeRequest};
 use crate::transport::routes::{Address, Routed};
+use crate::transport::server_url::ServerUrlError;
 
 /// Asynchronous connections to the nodes of a Redis cluster, one for each node. Clones share the
 /// connections.
@@ -26,12 +27,12 @@ impl AsyncClusterNodes {
     ///
     /// # Errors
     ///
-    /// Returns an error if a URL cannot be parsed, or if `urls` is empty.
+    /// [`ServerUrlError`] if a URL is not valid, or if `urls` is empty.
     pub fn new<'u>(
         urls: impl IntoIterator<Item = &'u str>,
         patience: Patience,
-    ) -> Result<Self, RedisError> {
-        Ok(Self { shared: Arc::new(Cluster::new(urls, patience)?) })
+    ) -> Result<Self, ServerUrlError> {
+        Ok(Self { shared: Arc::new(Cluster::new(urls, patience, HAS_TLS)?) })
     }
 
     fn line(&self, address: &Address) -> AsyncLine<Client> {

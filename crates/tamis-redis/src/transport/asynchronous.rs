@@ -13,6 +13,10 @@ use crate::transport::blocking::{Attempts, Patience, replies};
 use crate::transport::cluster::no_address;
 use crate::transport::request::{NodeReply, NodeRequest};
 use crate::transport::sentinel::{Sentinels, check_role};
+use crate::transport::server_url::{ServerUrlError, client};
+
+/// Whether the asynchronous connections can be encrypted.
+pub(crate) const HAS_TLS: bool = cfg!(feature = "async-tls");
 
 /// Sends requests and returns their replies in the same order, without blocking a thread.
 ///
@@ -183,9 +187,9 @@ impl AsyncLine<Client> {
     ///
     /// # Errors
     ///
-    /// Returns an error if the URL cannot be parsed.
-    pub fn new(url: &str, patience: Patience) -> Result<Self, RedisError> {
-        Ok(Self::of_source(Client::open(url)?, patience))
+    /// [`ServerUrlError`] if the URL is not valid.
+    pub fn new(url: &str, patience: Patience) -> Result<Self, ServerUrlError> {
+        Ok(Self::of_source(client(url, HAS_TLS)?, patience))
     }
 
     /// Creates an `AsyncLine`, a cached connection to a node, from a client of the crate `redis`.
@@ -206,14 +210,14 @@ impl AsyncLine<Sentinels> {
     ///
     /// # Errors
     ///
-    /// Returns an error if a URL cannot be parsed, or if `sentinels` is empty.
+    /// [`ServerUrlError`] if a URL is not valid, or if `sentinels` is empty.
     pub fn new<'u>(
         sentinels: impl IntoIterator<Item = &'u str>,
         service: &str,
         node: &str,
         patience: Patience,
-    ) -> Result<Self, RedisError> {
-        Ok(Self::of_source(Sentinels::new(sentinels, service, node)?, patience))
+    ) -> Result<Self, ServerUrlError> {
+        Ok(Self::of_source(Sentinels::new(sentinels, service, node, HAS_TLS)?, patience))
     }
 }
 

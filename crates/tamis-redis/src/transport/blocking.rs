@@ -8,6 +8,10 @@ use redis::{Client, Connection, ConnectionLike as _, RedisError, Value};
 use crate::error::RedisItemError;
 use crate::lock::locked;
 use crate::transport::request::{NodeReply, NodeRequest, SendError, value};
+use crate::transport::server_url::{ServerUrlError, client};
+
+/// Whether the blocking connections can be encrypted.
+pub(crate) const HAS_TLS: bool = cfg!(feature = "tls");
 
 /// Sends requests and returns their replies in the same order.
 ///
@@ -319,9 +323,9 @@ impl Line<Client> {
     ///
     /// # Errors
     ///
-    /// Returns an error if the URL cannot be parsed.
-    pub fn new(url: &str, patience: Patience) -> Result<Self, RedisError> {
-        Ok(Self::of_source(Client::open(url)?, patience))
+    /// [`ServerUrlError`] if the URL is not valid.
+    pub fn new(url: &str, patience: Patience) -> Result<Self, ServerUrlError> {
+        Ok(Self::of_source(client(url, HAS_TLS)?, patience))
     }
 
     /// Creates a `Line`, the connections to a node, from a client of the crate `redis`. The

@@ -6,9 +6,10 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use redis::{Client, ConnectionAddr, ConnectionInfo, ErrorKind, RedisError, Value};
 
 use crate::lock::locked;
-use crate::transport::blocking::{Attempts, Line, Patience, Transport, replies};
+use crate::transport::blocking::{Attempts, HAS_TLS, Line, Patience, Transport, replies};
 use crate::transport::request::{NodeReply, NodeRequest};
 use crate::transport::routes::{Address, Asks, Routed, Routes};
+use crate::transport::server_url::{ServerUrlError, client};
 
 /// Blocking connections to the nodes of a Redis cluster.
 ///
@@ -46,10 +47,12 @@ impl<L: Clone> Cluster<L> {
     pub(crate) fn new<'u>(
         urls: impl IntoIterator<Item = &'u str>,
         patience: Patience,
-    ) -> Result<Self, RedisError> {
-        let seeds = urls.into_iter().map(Client::open).collect::<Result<Vec<_>, _>>()?;
+        has_tls: bool,
+    ) -> Result<Self, ServerUrlError> {
+        let seeds =
+            urls.into_iter().map(|url| client(url, has_tls)).collect::<Result<Vec<_>, _>>()?;
         if seeds.is_empty() {
-            return Err(no_address());
+            return Err(ServerUrlError::no_url());
         }
         Ok(Self { seeds, patience, routes: Mutex::default(), lines: Mutex::default() })
     }
@@ -81,12 +84,12 @@ impl ClusterNodes {
     ///
     /// # Errors
     ///
-    /// Returns an error if a URL cannot be parsed, or if `urls` is empty.
+    /// [`ServerUrlError`] if a URL is not valid, or if `urls` is empty.
     pub fn new<'u>(
         urls: impl IntoIterator<Item = &'u str>,
         patience: Patience,
-    ) -> Result<Self, RedisError> {
-        Ok(Self { shared: Arc::new(Cluster::new(urls, patience)?) })
+    ) -> Result<Self, ServerUrlError> {
+        Ok(Self { shared: Arc::new(Cluster::new(urls, patience, HAS_TLS)?) })
     }
 
     fn line(&self, address: &Address) -> Line<Client> {

@@ -7,6 +7,7 @@ use crate::transport::blocking::{Patience, SingleNode, Transport};
 use crate::transport::cluster::ClusterNodes;
 use crate::transport::request::{NodeReply, NodeRequest, value};
 use crate::transport::sentinel::SentinelNode;
+use crate::transport::server_url::{ServerUrlError, check_hosts, without_password};
 
 /// The nodes of a URL: one server, a cluster, or a primary behind Sentinels.
 /// [`connect`](Self::connect) recognises a cluster. Clones share the connections.
@@ -35,6 +36,8 @@ pub enum RedisNodes {
 /// Sentinels.
 const SENTINEL: &str = "+sentinel://";
 
+const SYNTAX: &str = "redis+sentinel://[USER:PASSWORD@]HOST[:PORT],HOST[:PORT]/PRIMARY[/DATABASE]";
+
 impl RedisNodes {
     /// Connects to the nodes of a URL, with one round trip. The client can recognise a cluster only
     /// if the user of the URL may run `INFO`.
@@ -47,23 +50,19 @@ impl RedisNodes {
     ///
     /// # Errors
     ///
-    /// [`RedisItemError`] if the URL cannot be parsed, if the password is wrong, or if no server
-    /// replies.
+    /// [`RedisItemError::Url`] if the URL is not valid; [`RedisItemError::Connection`] if the
+    /// password is wrong, or if no server replies.
     pub fn connect(url: &str, patience: Patience) -> Result<Self, RedisItemError> {
-        let failed = |error: redis::RedisError| RedisItemError::Connection {
-            message: error.to_string().into(),
-        };
         let nodes = if url.contains(SENTINEL) {
-            Self::Sentinel(behind_sentinels(url, patience).map_err(failed)?)
+            Self::Sentinel(behind_sentinels(url, patience)?)
         } else {
-            Self::Single(SingleNode::new(url, patience).map_err(failed)?)
+            Self::Single(SingleNode::new(url, patience)?)
         };
         let mut info = Cmd::new();
         info.arg("INFO").arg("cluster");
         match nodes.query(b"", info) {
             Ok(Value::BulkString(text)) if is_cluster(&text) => {
-                let cluster = ClusterNodes::new([url], patience).map_err(failed)?;
-                Ok(Self::Cluster(cluster))
+                Ok(Self::Cluster(ClusterNodes::new([url], patience)?))
             }
             Ok(_) => Ok(nodes),
             // If the user has no permission to run `INFO`, the client treats the server as a single
@@ -114,21 +113,29 @@ fn is_cluster(info: &[u8]) -> bool {
 }
 
 /// Parses the URL of a primary behind Sentinels.
-fn behind_sentinels(url: &str, patience: Patience) -> Result<SentinelNode, redis::RedisError> {
+fn behind_sentinels(url: &str, patience: Patience) -> Result<SentinelNode, ServerUrlError> {
+    let wrong = |why| ServerUrlError::new(url, why, SYNTAX);
     let (scheme, rest) = url.split_once(SENTINEL).expect("the caller has looked");
     let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
     let (user, hosts) = match authority.rsplit_once('@') {
         Some((user, hosts)) => (format!("{user}@"), hosts),
         None => (String::new(), authority),
     };
+    check_hosts(hosts).map_err(wrong)?;
     let (primary, database) = path.split_once('/').unwrap_or((path, "0"));
+    if primary.is_empty() {
+        return Err(wrong("names no primary"));
+    }
     let sentinels: Vec<String> = hosts
         .split(',')
         .map(|host| if has_port(host) { host.to_owned() } else { format!("{host}:26379") })
         .map(|host| format!("{scheme}://{host}"))
         .collect();
     let node = format!("{scheme}://{user}localhost/{database}");
-    SentinelNode::new(sentinels.iter().map(String::as_str), primary, &node, patience)
+    let sentinels = sentinels.iter().map(String::as_str);
+    // The caller did not write the URLs that this function composes.
+    SentinelNode::new(sentinels, primary, &node, patience)
+        .map_err(|error| ServerUrlError { name: without_password(url), ..error })
 }
 
 /// Tests whether a port follows the host. An IPv6 address is in brackets.
@@ -155,8 +162,16 @@ mod tests {
         ] {
             behind_sentinels(good, Patience::default()).map(|_| ()).unwrap();
         }
-        for bad in ["redis+sentinel://a:x/primary", "redis+sentinel://a/primary/x"] {
-            assert!(behind_sentinels(bad, Patience::default()).is_err(), "{bad}");
+        for (bad, why) in [
+            ("redis+sentinel://:secret@a:x/primary", "port"),
+            ("redis+sentinel://:secret@a/primary/x", "database"),
+            ("redis+sentinel://:secret@/primary", "no host"),
+            ("redis+sentinel://:secret@a", "no primary"),
+            ("http+sentinel://:secret@a/primary", "unknown scheme"),
+        ] {
+            let error = behind_sentinels(bad, Patience::default()).err().unwrap().to_string();
+            assert!(error.contains(why) && !error.contains("secret"), "{error}");
+            assert!(error.contains("+sentinel://a") || why == "no host", "{error}");
         }
     }
 

@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use redis::{Client, Connection, ConnectionInfo, ErrorKind, RedisError, Value};
 
-use crate::transport::blocking::{Connect, Line, Patience};
+use crate::transport::blocking::{Connect, HAS_TLS, Line, Patience};
 use crate::transport::cluster::{at, no_address};
+use crate::transport::server_url::{ServerUrlError, client};
 
 /// The connections to the primary that Sentinels report, as many as calls are in flight. The client uses a reported node only if
 /// its `ROLE` is primary. If the node is not a primary, the client asks the Sentinels again, within
@@ -43,14 +44,14 @@ impl Line<Sentinels> {
     ///
     /// # Errors
     ///
-    /// Returns an error if a URL cannot be parsed, or if `sentinels` is empty.
+    /// [`ServerUrlError`] if a URL is not valid, or if `sentinels` is empty.
     pub fn new<'u>(
         sentinels: impl IntoIterator<Item = &'u str>,
         service: &str,
         node: &str,
         patience: Patience,
-    ) -> Result<Self, RedisError> {
-        Ok(Self::of_source(Sentinels::new(sentinels, service, node)?, patience))
+    ) -> Result<Self, ServerUrlError> {
+        Ok(Self::of_source(Sentinels::new(sentinels, service, node, HAS_TLS)?, patience))
     }
 }
 
@@ -60,11 +61,13 @@ impl Sentinels {
         sentinels: impl IntoIterator<Item = &'u str>,
         service: &str,
         node: &str,
-    ) -> Result<Self, RedisError> {
-        let sentinels = sentinels.into_iter().map(Client::open).collect::<Result<Vec<_>, _>>()?;
-        let node = Client::open(node)?.get_connection_info().clone();
+        has_tls: bool,
+    ) -> Result<Self, ServerUrlError> {
+        let sentinels =
+            sentinels.into_iter().map(|url| client(url, has_tls)).collect::<Result<Vec<_>, _>>()?;
+        let node = client(node, has_tls)?.get_connection_info().clone();
         if sentinels.is_empty() {
-            return Err(no_address());
+            return Err(ServerUrlError::no_url());
         }
         Ok(Self { sentinels, first: AtomicUsize::new(0), service: service.into(), node })
     }
