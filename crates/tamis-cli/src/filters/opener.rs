@@ -170,7 +170,8 @@ impl Recognised {
             (false, LoadedFile::of_bytes(bytes))
         } else {
             let is_raw = is_raw(path, decode);
-            (is_raw, LoadedFile::read(path, is_raw)?)
+            let file = LoadedFile::read(path, is_raw);
+            (is_raw, file.map_err(|failure| redis_url::missing_scheme(path).unwrap_or(failure))?)
         };
         let is_packed = file.is_packed;
         let tamis = |file| OpenFilter::tamis(path, file, trust).map(Box::new).map(Content::Tamis);

@@ -44,6 +44,16 @@ pub fn text_key(url: &RedisUrl) -> Result<&str, Failure> {
     url.text_key().map_err(Failure::new)
 }
 
+/// Returns a failure that names the URL, if a path is no file but looks like `HOST:PORT/KEY`.
+pub fn missing_scheme(path: &Path) -> Option<Failure> {
+    let text = path.to_str().filter(|_| !path.exists())?;
+    let (authority, _) = text.split_once('/')?;
+    let (_, port) = authority.rsplit_once(':')?;
+    port.parse::<u16>().ok()?;
+    let name = tamis_redis::without_password(text);
+    Some(Failure::new(format!("{name}: no such file: for a key on a server, write redis://{name}")))
+}
+
 /// Returns the failure of a command that accepts only files.
 pub fn not_a_file(path: &Path) -> Failure {
     Failure::new(format!(
@@ -64,6 +74,21 @@ mod tests {
         }
         for file in ["users.tamis", "http://host/users", "redis", "redis:/host/users"] {
             assert!(!is_url(Path::new(file)), "{file}");
+        }
+    }
+
+    #[test]
+    fn an_address_without_a_scheme_is_recognised() {
+        let message = |path: &str| match missing_scheme(Path::new(path)) {
+            Some(Failure::Message(message)) => message,
+            _ => String::new(),
+        };
+        let advice = "no such file: for a key on a server, write redis://localhost:6379/users";
+        assert!(message("localhost:6379/users").ends_with(advice));
+        assert!(message("me:secret@localhost:6379/users").ends_with(advice));
+        assert!(!message("me:secret@localhost:6379/users").contains("secret"));
+        for file in ["users.tamis", "localhost/users", "a:b/users", "localhost:6379"] {
+            assert_eq!(message(file), "", "{file}");
         }
     }
 }

@@ -97,10 +97,14 @@ fn servers_that_do_not_answer_are_named() {
         folder.refused(&line, "the connection failed: Connection refused");
     }
     folder.refused("info redis://host.invalid/f", "redis://host.invalid/f: ");
+    for line in ["info localhost:6379/f", "check localhost:6379/f n.txt"] {
+        folder.refused(line, "write redis://localhost:6379/f");
+    }
     for (url, words) in [
         ("redis://127.0.0.1", "has no key"),
         ("redis://127.0.0.1/", "has no key"),
         ("redis://127.0.0.1:x/f", "a port"),
+        ("redis://:6379/f", "no host"),
         ("redis+sentinel://127.0.0.1/f", "has no key"),
         ("redis://127.0.0.1/%zz", "percent"),
     ] {
