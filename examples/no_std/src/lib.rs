@@ -4,6 +4,10 @@
 use tamis::{Bloom, PlanError};
 
 /// Counts the sensors of a log, for a device without an operating system.
+///
+/// # Errors
+///
+/// [`PlanError::Memory`] if there is not enough memory.
 pub fn count_sensors(log: &[u32]) -> Result<usize, PlanError> {
     let mut seen = Bloom::for_items(log.len(), 0.01)?;
     Ok(seen.insert_all(log))

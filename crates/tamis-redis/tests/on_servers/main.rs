@@ -10,6 +10,7 @@ mod drafts;
 mod generations;
 mod growth;
 mod java_layouts;
+mod library_page;
 mod merge;
 mod no_false_negatives;
 mod shared_use;

@@ -24,7 +24,7 @@ struct DigestParts {
 impl<D: Digest> Serialize for DigestSet<D> {
     /// Writes the digests in ascending order, so that equal sets give equal bytes.
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut digests: Vec<u128> = self.iter().map(|digest| digest.to_u128()).collect();
+        let mut digests: Vec<u128> = self.iter().map(D::to_u128).collect();
         digests.sort_unstable();
         let digest_bytes = D::BITS as usize / 8;
         let mut bytes = Vec::with_capacity(digests.len() * digest_bytes);

@@ -34,7 +34,6 @@ enum ItemSource<'a> {
 }
 
 /// The current value of the key.
-#[expect(clippy::large_enum_variant, reason = "a command creates one")]
 enum Place {
     /// The key does not exist.
     Free(RedisNodes),
