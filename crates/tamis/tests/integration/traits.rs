@@ -26,11 +26,8 @@ fn fill_without_errors(mut filter: impl Insert) -> usize {
 fn generic_code_takes_references_and_pointers() {
     let mut bloom = Bloom::for_items(100, 1e-4).unwrap();
     assert_eq!(fill_without_errors(&mut bloom), 3);
-    assert!(
-        holds_items(&bloom)
-            && holds_items(&mut bloom.clone())
-            && holds_items(Rc::new(bloom.clone()))
-    );
+    let mutable = &mut bloom;
+    assert!(holds_items(mutable) && holds_items(&bloom) && holds_items(Rc::new(bloom.clone())));
     assert!(holds_items(Box::new(bloom)));
 
     let shared = Arc::new(SharedBloom::for_items(100, 1e-4).unwrap());
