@@ -66,6 +66,29 @@ fn items() -> Done {
 }
 
 #[test]
+fn own_items() -> Done {
+    use tamis::{Bloom, Item, ItemBytes};
+
+    struct Product {
+        shop: u32,
+        sku: String,
+    }
+
+    impl Item for Product {
+        type Bytes<'a> = ItemBytes;
+
+        fn stable_bytes(&self) -> ItemBytes {
+            (self.shop, &self.sku).stable_bytes()
+        }
+    }
+
+    let mut seen = Bloom::for_items(1_000, 0.01)?;
+    seen.insert(&Product { shop: 7, sku: "A-1".into() });
+    assert!(seen.contains(&(7_u32, "A-1")), "the same bytes");
+    Ok(())
+}
+
+#[test]
 fn size() -> Done {
     use tamis::{Bloom, Kind, Plan};
 

@@ -65,6 +65,8 @@ impl RedisWindow {
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum RedisPlanError {
+    /// The number of items is negative, or exceeds `u64::MAX`.
+    Items,
     /// The rate is not between 0 and 1.
     Rate(f64),
     /// The planned rate is too low: hashes of 64 bits collide too often for this number of items.
@@ -91,6 +93,9 @@ pub enum RedisPlanError {
 impl fmt::Display for RedisPlanError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Items => f.write_str(
+                "the number of items must not be negative, and must be at most 18446744073709551615",
+            ),
             Self::Rate(rate) => write!(f, "the rate is {rate}: it must be above 0 and below 1"),
             Self::TooLow { items, rate } => write!(
                 f,
@@ -125,15 +130,17 @@ impl RedisPlan {
     /// holds `items` distinct items. The size of the filter is fixed, and no shard takes more than
     /// 4 MiB.
     ///
-    /// `rate` is a probability. Zero `items` are planned as one item. Planning takes some
-    /// milliseconds.
+    /// `items` is any integer, for example `urls.len()`. Zero `items` are planned as one item. `rate`
+    /// is a probability. Planning takes some milliseconds.
     ///
     /// # Errors
     ///
-    /// [`RedisPlanError::Rate`] unless `0.0 < rate && rate < 1.0`; [`RedisPlanError::TooLow`] if
-    /// the collisions of 64-bit hashes alone exceed an eighth of the rate;
-    /// [`RedisPlanError::TooLarge`] if the filter needs more than 2²⁰ shards.
-    pub fn new(items: u64, rate: f64) -> Result<Self, RedisPlanError> {
+    /// [`RedisPlanError::Items`] if `items` is negative; [`RedisPlanError::Rate`] unless
+    /// `0.0 < rate && rate < 1.0`; [`RedisPlanError::TooLow`] if the collisions of 64-bit hashes
+    /// alone exceed an eighth of the rate; [`RedisPlanError::TooLarge`] if the filter needs more
+    /// than 2²⁰ shards.
+    pub fn new(items: impl TryInto<u64>, rate: f64) -> Result<Self, RedisPlanError> {
+        let items = items.try_into().map_err(|_| RedisPlanError::Items)?;
         Self::planned(items, rate, RedisGrowth::Fixed, MAX_SHARD_BYTES)
     }
 
@@ -298,9 +305,10 @@ mod tests {
         for rate in [0.0, 1.0, -1.0, f64::NAN] {
             assert!(matches!(RedisPlan::new(1, rate), Err(RedisPlanError::Rate(_))));
         }
+        assert_eq!(RedisPlan::new(-1, 0.01), Err(RedisPlanError::Items));
         assert!(matches!(RedisPlan::new(u64::MAX, 0.01), Err(RedisPlanError::TooLow { .. })));
-        assert!(matches!(RedisPlan::new(1 << 60, 0.6), Err(RedisPlanError::TooLarge { .. })));
-        assert!(matches!(RedisPlan::new(1 << 40, 1e-8), Err(RedisPlanError::TooLow { .. })));
+        assert!(matches!(RedisPlan::new(1_u64 << 60, 0.6), Err(RedisPlanError::TooLarge { .. })));
+        assert!(matches!(RedisPlan::new(1_u64 << 40, 1e-8), Err(RedisPlanError::TooLow { .. })));
         for items in [0, 1] {
             assert!(matches!(RedisPlan::new(items, 5e-324), Err(RedisPlanError::TooLow { .. })));
         }
