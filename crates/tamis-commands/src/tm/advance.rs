@@ -22,8 +22,8 @@ pub(crate) fn advance(value: &mut Option<Value>, argv: Argv<'_>, env: &Env<'_>) 
                 if is_ahead(millis, env.now_millis) {
                     return Err(tm::TIME_AHEAD.into());
                 }
-                window.advance(millis);
-                Ok(Outcome::after(Reply::ok(), window.began_millis() != began))
+                let is_changed = window.advance(millis);
+                Ok(Outcome::after(Reply::ok(), is_changed))
             }
             _ => Err(tm::NO_CLOCK.into()),
         },

@@ -126,7 +126,10 @@ fn add_all(
     others: &[(&[u8], &TamisFile)],
     env: &Env<'_>,
 ) -> Result<(), Reply> {
-    file.filter.advance(env.now_millis);
+    // At time 0, the file keeps its clock, also if the clock awaits its first time.
+    if env.now_millis > 0 {
+        file.filter.advance(env.now_millis);
+    }
     for (_, other) in others {
         file.filter.merge(&other.filter).map_err(refused)?;
         file.added = file.added.saturating_add(other.added);

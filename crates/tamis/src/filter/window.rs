@@ -227,16 +227,19 @@ impl<B: Bits<Word = u64>> Window<B> {
     /// forgotten items. If the span is a number of items, `advance` has no effect.
     ///
     /// Items that were inserted before the first call of `advance` count as inserted at this first
-    /// call. The filter may remember these items, and the items of the next span, for up to one span
-    /// longer than other items. To avoid this exception, call `advance` before the first insert.
+    /// call. A file stores whether a window has received its first time.
     ///
     /// The time of the filter never goes back: if `now_millis` is before the current time, `advance`
     /// has no effect. If the caller's clock jumps back, the filter remembers items longer until the
     /// clock catches up, and forgets none too early. If the clock jumps forward, the filter forgets
     /// the items that the new time is past. After a jump forward by mistake, create a new filter,
     /// because a filter in the future forgets nothing until its time comes.
-    pub fn advance(&mut self, now_millis: u64) {
+    ///
+    /// Returns true if the state of the filter changed.
+    pub fn advance(&mut self, now_millis: u64) -> bool {
+        let before = self.clock;
         self.clock.advance(now_millis);
+        self.clock != before
     }
 
     /// Returns the words of all blocks, without the words of the clock.
@@ -289,8 +292,8 @@ impl<B: Bits<Word = u64>> Variant<B> for Window<B> {
         Some(self.as_view())
     }
 
-    fn advance(&mut self, now_millis: u64) {
-        Window::advance(self, now_millis);
+    fn advance(&mut self, now_millis: u64) -> bool {
+        Window::advance(self, now_millis)
     }
 }
 

@@ -35,11 +35,15 @@ const LATEST: u64 = u64::MAX / 2;
 /// The state of a window, stored in the first line of its words:
 ///
 /// ```text
-/// word 0          1      2               3                       4                5 to 7
-///      | slice of | span | 1 if a time,  | stored in the present | slices from    | zeros |
-///      | the      |      | 2 if repeats  | slice, if items are   | word 0 to the  |       |
-///      | memory   |      | refresh       | counted               | current slice  |       |
+/// word 0          1      2                 3                       4                5       6, 7
+///      | slice of | span | 1 if a time,    | stored in the present | slices from    | phase | zeros |
+///      | the      |      | 2 if repeats    | slice; or 1 if items  | word 0 to the  |       |       |
+///      | memory   |      | refresh, 4 if   | came before the first | current slice  |       |       |
+///      |          |      | no time came yet| time                  |                |       |       |
 /// ```
+///
+/// Slice `g` has the block `(g + phase) % slots` of each place. The items that come before the first
+/// time are in block 0. The first time is in some slice `g`, and the phase gives `g` the block 0.
 ///
 /// The first insert into a slice clears the memory of the slice. Before the first insert into a
 /// slice, the slice of the clock may be newer than the slice of the memory.
@@ -52,12 +56,14 @@ pub(super) struct Clock {
     memory: u64,
     // The number of the current slice. Invariant: `present` is at least `memory`.
     present: u64,
-    // The number of items stored in the current slice, if the span is a number of items. If the span
-    // is a time, the number of items stored before the first call of `advance`, and zero afterwards.
+    // If the span is a number of items: the number of items stored in the current slice. If the span
+    // is a time: 1 if items were stored before the first call of `advance`, and 0 after this call.
     stored: u64,
-    // Whether the span is a time and `advance` was not called yet. In a file, a clock at slice 0
-    // awaits its time.
+    // Whether the span is a time and `advance` was not called yet. Invariant: `memory`, `present` and
+    // `phase` are then 0.
     awaits_time: bool,
+    // The distance from the number of a slice to its block, below the number of slots.
+    phase: u64,
     // The number of items after which a slice is full, if the span is a number of items. If the
     // span is a time, `full_at` is `u64::MAX`.
     full_at: u64,
@@ -84,6 +90,7 @@ impl Clock {
             present: 0,
             stored: 0,
             awaits_time,
+            phase: 0,
             full_at,
         }
     }
@@ -91,13 +98,13 @@ impl Clock {
     /// Reads the state from words, which may come from an attacker.
     pub(super) fn read(slices: u32, words: &[u64]) -> Result<Self, PlanError> {
         let refused = |reason| PlanError::Words { kind: Kind::Window, reason };
-        let [memory, span, flags, stored, passed, zeros @ ..] = words else {
+        let [memory, span, flags, stored, passed, phase, zeros @ ..] = words else {
             return Err(refused("the clock is missing"));
         };
-        if zeros.iter().take(Self::WORDS - 5).any(|&word| word != 0) {
+        if zeros.iter().take(Self::WORDS - 6).any(|&word| word != 0) {
             return Err(refused("the end of the clock is not zero"));
         }
-        if *flags > 3 {
+        if *flags > 7 {
             return Err(refused("the clock has unknown flags"));
         }
         let is_time = flags & 1 == 1;
@@ -110,14 +117,19 @@ impl Clock {
         let Some(present) = present else {
             return Err(refused("the number of the present slice is too high"));
         };
-        if *stored > clock.full_at {
+        if *phase > 0 && (!is_time || *phase >= clock.slots() as u64) {
+            return Err(refused("the phase of the slices is too high"));
+        }
+        let awaits_time = flags & 4 == 4;
+        if awaits_time && (!is_time || present > 0 || *phase > 0) {
+            return Err(refused("the clock has a time and awaits its first time"));
+        }
+        let most = if is_time { u64::from(awaits_time) } else { clock.full_at };
+        if *stored > most {
             return Err(refused("the present slice has more than its share of items"));
         }
-        let awaits_time = is_time && present == 0;
-        if is_time && !awaits_time && *stored > 0 {
-            return Err(refused("the clock counts items in a window of time"));
-        }
-        Ok(Self { memory: *memory, present, stored: *stored, awaits_time, ..clock })
+        let (memory, stored, phase) = (*memory, *stored, *phase);
+        Ok(Self { memory, present, stored, awaits_time, phase, ..clock })
     }
 
     /// Returns the state as words.
@@ -126,8 +138,8 @@ impl Clock {
             Span::Millis(span) => (1, span),
             Span::Items(span) => (0, span),
         };
-        let flags = is_time | u64::from(self.refreshes) << 1;
-        [self.memory, span, flags, self.stored, self.present - self.memory, 0, 0, 0]
+        let flags = is_time | u64::from(self.refreshes) << 1 | u64::from(self.awaits_time) << 2;
+        [self.memory, span, flags, self.stored, self.present - self.memory, self.phase, 0, 0]
     }
 
     /// Returns the number of blocks at a place: the number of slices of the span plus one.
@@ -143,10 +155,16 @@ impl Clock {
         span.div_ceil(u64::from(self.slices))
     }
 
+    /// Returns the number of a slice's block in a place.
+    #[inline(always)]
+    fn slot_of(&self, slice: u64) -> usize {
+        ((slice + self.phase) % self.slots() as u64) as usize
+    }
+
     /// Returns the number of the current slice's block in a place.
     #[inline(always)]
     pub(super) fn slot(&self) -> usize {
-        (self.present % self.slots() as u64) as usize
+        self.slot_of(self.present)
     }
 
     pub(super) fn advance(&mut self, now_millis: u64) {
@@ -156,19 +174,18 @@ impl Clock {
     }
 
     /// Sets the current slice of a window of time.
-    fn advance_to(&mut self, mut now: u64) {
+    fn advance_to(&mut self, now: u64) {
+        let now = now.min(LATEST);
         if self.awaits_time && self.stored > 0 {
-            // The items that were inserted before the first call are in the block of slice 0. These
-            // items move to a slice of the same block that is not before the current time.
             let slots = self.slots() as u64;
-            now = now.min(LATEST - slots).next_multiple_of(slots);
             (self.memory, self.stored) = (now, 0);
+            self.phase = (slots - now % slots) % slots;
         }
         self.awaits_time = false;
-        self.present = self.present.max(now.min(LATEST));
+        self.present = self.present.max(now);
     }
 
-    /// Returns how many items may still be stored in the current slice.
+    /// Returns how many items may still be stored in the current slice. A slice of time is never full.
     #[inline(always)]
     pub(super) fn room(&self) -> u64 {
         self.full_at - self.stored
@@ -197,9 +214,10 @@ impl Clock {
     /// Counts items that were stored in the current slice.
     #[inline(always)]
     pub(super) fn count(&mut self, stored: u64) {
-        // With a span of time, items are counted only before the first call of `advance`.
-        if self.full_at != u64::MAX || self.awaits_time {
+        if self.full_at != u64::MAX {
             self.stored += stored;
+        } else if self.awaits_time && stored > 0 {
+            self.stored = 1;
         }
     }
 
@@ -209,7 +227,7 @@ impl Clock {
         let slots = self.slots();
         let behind = (self.present.wrapping_sub(self.memory)).min(slots as u64) as usize;
         // The range contains the blocks of the last `behind` slices, including the current slice.
-        let last = (self.present % slots as u64) as usize + slots;
+        let last = self.slot() + slots;
         self.memory = self.present;
         last + 1 - behind..last + 1
     }
@@ -225,7 +243,7 @@ impl Clock {
         let slots = self.slots() as u64;
         let behind = self.present.wrapping_sub(self.memory);
         // `age` is the number of slices from the slice of this block to the slice of the memory.
-        let age = (self.memory % slots + slots - slot as u64) % slots;
+        let age = (self.slot_of(self.memory) as u64 + slots - slot as u64) % slots;
         behind < slots && age + behind < slots
     }
 
@@ -238,7 +256,7 @@ impl Clock {
         }
         let slots = self.slots() as u64;
         match self.span {
-            Span::Millis(_) if self.awaits_time && other.awaits_time => self.stored += other.stored,
+            Span::Millis(_) if self.awaits_time && other.awaits_time => self.stored |= other.stored,
             Span::Millis(_) if other.awaits_time => {
                 // The items of the other window count as inserted now.
                 return Some(if other.stored > 0 { vec![(self.slot(), 0)] } else { Vec::new() });
@@ -260,8 +278,8 @@ impl Clock {
                 Span::Items(_) => back,
             };
             if age < slots {
-                let here = (self.present % slots + slots - age) % slots;
-                pairs.push((here as usize, (number % slots) as usize));
+                let here = (self.slot() as u64 + slots - age) % slots;
+                pairs.push((here as usize, other.slot_of(number)));
             }
         }
         Some(pairs)

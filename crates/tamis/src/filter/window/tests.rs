@@ -41,10 +41,12 @@ fn items_before_the_first_time_count_as_inserted_at_the_first_time() {
                 assert!(seen.insert("late"));
                 seen.advance(first + 1000);
                 assert!(seen.contains_all(&["early", "late"]), "{slices} slices from {first}");
-                seen.advance(first + 3000);
+                let slice = 1000_u64.div_ceil(u64::from(slices));
+                seen.advance(first + 1000 + slice + u64::from(slices));
                 assert!(!seen.contains("early") && !seen.contains("late"), "{slices} {first}");
                 assert!(seen.insert("new"));
-                seen.advance(first + 4000);
+                seen = read_back(&seen);
+                seen.advance(first + 2000 + slice + u64::from(slices));
                 assert!(seen.contains("new"), "{slices} slices from {first}");
             }
         }
@@ -57,26 +59,43 @@ fn items_before_the_first_time_count_as_inserted_at_the_first_time() {
 
 #[test]
 fn a_merge_keeps_the_items_from_before_the_first_time() {
-    let early = || {
-        let mut seen = by_time(3);
-        assert!(seen.insert("early"));
-        seen
-    };
-    let mut timed = by_time(3);
-    timed.advance(1_700_000_000_123);
-    assert!(timed.insert("late"));
-    let (mut one, mut two, mut three) = (early(), timed.clone(), early());
-    one.merge(&timed).unwrap();
-    two.merge(&early()).unwrap();
-    three.merge(&early()).unwrap();
-    three.advance(1_700_000_000_123);
-    assert!(three.insert("late"));
-    for mut seen in [one, two, three] {
-        seen.advance(1_700_000_001_123);
-        assert!(seen.contains_all(&["early", "late"]));
-        seen.advance(1_700_000_004_123);
-        assert!(!seen.contains("early") && !seen.contains("late"));
+    for slices in [1, 2, 3, 4, 7] {
+        for start in [0, 333, 4_000, 5_000, 1_700_000_000_123] {
+            let early = || {
+                let mut seen = by_time(slices);
+                assert!(seen.insert("early"));
+                seen
+            };
+            // The two items of this window are in different slices, if a span has several slices.
+            let mut timed = by_time(slices);
+            timed.advance(start);
+            assert!(timed.insert("first"));
+            timed.advance(start + 500);
+            assert!(timed.insert("second"));
+            let (mut one, mut two, mut three) = (early(), timed.clone(), early());
+            one.merge(&read_back(&timed)).unwrap();
+            two.merge(&read_back(&early())).unwrap();
+            three.merge(&early()).unwrap();
+            three.merge(&timed).unwrap();
+            let all = ["early", "first", "second"];
+            for mut seen in [one, two, three] {
+                assert!(seen.contains_all(&all), "{slices} slices from {start}");
+                seen.advance(start + 1_000);
+                assert!(seen.contains_all(&all), "{slices} slices from {start}");
+                seen.advance(start + 1_500);
+                assert!(seen.contains_all(&["early", "second"]), "{slices} slices from {start}");
+                seen.advance(start + 3_000);
+                assert!(all.iter().all(|item| !seen.contains(*item)), "{slices} from {start}");
+            }
+        }
     }
+    let mut latest = by_time(4);
+    latest.advance(u64::MAX);
+    latest.insert("late");
+    let mut early = by_time(4);
+    early.insert("early");
+    early.merge(&latest).unwrap();
+    assert!(early.contains("early") && early.contains("late"));
 }
 
 #[test]
@@ -249,5 +268,14 @@ fn hostile_clocks_are_refused() {
     };
     assert!(with(0, 0) && with(0, 1 << 62) && !with(0, u64::MAX) && with(2, 3) && with(3, 25));
     assert!(with(4, 0) && with(4, u64::MAX / 2) && !with(4, 1 << 63) && !with(4, u64::MAX));
-    assert!(!with(1, 0) && !with(2, 4) && !with(3, 26) && !with(5, 1) && !with(7, 1));
+    assert!(!with(1, 0) && !with(2, 8) && !with(3, 26) && !with(5, 1) && !with(7, 1));
+    assert!(!with(2, 4), "a window of items awaits no time");
+    let with_time = |flags: u64, latest: u64, stored: u64, phase: u64| {
+        let mut words = words.clone();
+        (words[0], words[1], words[2], words[3], words[5]) = (latest, 100, flags, stored, phase);
+        Window::restore(&plan, Hasher::default(), crate::BitView::new(&words)).is_ok()
+    };
+    assert!(with_time(1, 9, 0, 4) && with_time(5, 0, 1, 0) && with_time(5, 0, 0, 0));
+    assert!(!with_time(1, 9, 0, 5) && !with_time(1, 9, 1, 0) && !with_time(5, 0, 2, 0));
+    assert!(!with_time(5, 9, 0, 0) && !with_time(5, 0, 0, 1));
 }
