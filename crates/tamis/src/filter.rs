@@ -51,8 +51,8 @@ pub(crate) use plan_and_hasher;
 
 /// A set that may report an absent item as present, but never reports an inserted item as absent.
 ///
-/// References and pointers to filters implement the traits, so generic code also takes `&mut filter`
-/// and `Box<dyn TryInsert>`. If a program chooses the kind at run time, use
+/// `&mut F` and `Box<F>` implement the traits of a filter `F`, so generic code also takes `&mut
+/// filter` and `Box<dyn TryInsert>`. `&F`, `Rc<F>` and `Arc<F>` implement `Filter` and `Count`. If a program chooses the kind at run time, use
 /// [`AnyFilter`](crate::AnyFilter): a program can save, load and create an `AnyFilter` of any kind,
 /// and a batch chooses the kind once.
 ///
@@ -271,6 +271,10 @@ pub trait TryInsert: Filter {
     /// correct. For a new item, the result is false with the probability of the current false
     /// positive rate.
     ///
+    /// A counting filter counts each insert. A cuckoo filter stores nothing for an item that it
+    /// reports as present, so a program that removes items uses
+    /// [`try_insert_copy_hash`](Self::try_insert_copy_hash).
+    ///
     /// # Errors
     ///
     /// Returns the errors of [`try_insert_hash`](Self::try_insert_hash).
@@ -346,6 +350,7 @@ macro_rules! accepts_every_item {
 
 accepts_every_item! {
     [S: Strategy, B: BitsMut] BloomFilter<S, B>,
+    [S: Strategy] BloomFilter<S, AtomicBitmap>,
     [S: Strategy] &BloomFilter<S, AtomicBitmap>,
     [B: BitsMut] Counting<B>,
     [B: BitsMut] Window<B>,
@@ -370,7 +375,8 @@ pub enum NoRoom {
         items: u64,
     },
     /// The filter holds fewer items than planned, but copies of repeated items fill the slots of the
-    /// refused item. A plan for more items does not help.
+    /// refused item. A plan for more items does not help. The filter estimates this reason from its
+    /// first 4096 slots.
     Copies {
         /// The number of items in the filter. Each copy counts as one item.
         items: u64,
@@ -402,7 +408,7 @@ impl fmt::Display for InsertError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.reason {
             NoRoom::Full { items } => {
-                write!(f, "the filter is full at {items} items: plan one for more")
+                write!(f, "the filter is full at {items} items: plan a filter for more items")
             }
             NoRoom::Copies { items, capacity } => fmt_copies(items, capacity, f),
             NoRoom::Crowded => f.write_str(CROWDED),

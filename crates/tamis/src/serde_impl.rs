@@ -119,43 +119,43 @@ impl<'de> Deserialize<'de> for Hasher {
 struct FilterParts {
     plan: Plan,
     hasher: Hasher,
-    words: WordBytes,
+    words: ByteString,
 }
 
-/// Words as little-endian bytes.
-struct WordBytes(Vec<u8>);
+/// Bytes, such as little-endian words.
+struct ByteString(Vec<u8>);
 
-impl Serialize for WordBytes {
+impl Serialize for ByteString {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_bytes(&self.0)
     }
 }
 
-impl<'de> Deserialize<'de> for WordBytes {
+impl<'de> Deserialize<'de> for ByteString {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Bytes;
         impl<'de> Visitor<'de> for Bytes {
-            type Value = WordBytes;
+            type Value = ByteString;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("the words of a filter as bytes")
+                f.write_str("a byte string, or a list of bytes")
             }
 
-            fn visit_bytes<E>(self, bytes: &[u8]) -> Result<WordBytes, E> {
-                Ok(WordBytes(bytes.to_vec()))
+            fn visit_bytes<E>(self, bytes: &[u8]) -> Result<ByteString, E> {
+                Ok(ByteString(bytes.to_vec()))
             }
 
-            fn visit_byte_buf<E>(self, bytes: Vec<u8>) -> Result<WordBytes, E> {
-                Ok(WordBytes(bytes))
+            fn visit_byte_buf<E>(self, bytes: Vec<u8>) -> Result<ByteString, E> {
+                Ok(ByteString(bytes))
             }
 
             // Formats without byte strings, such as JSON, use this method.
-            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<WordBytes, A::Error> {
+            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<ByteString, A::Error> {
                 let mut bytes = Vec::new();
                 while let Some(byte) = seq.next_element()? {
                     bytes.push(byte);
                 }
-                Ok(WordBytes(bytes))
+                Ok(ByteString(bytes))
             }
         }
         deserializer.deserialize_byte_buf(Bytes)
@@ -222,13 +222,13 @@ serde_filters! {
 }
 
 /// Collects the words of a filter.
-fn words_of(filter: &impl FilterWords) -> WordBytes {
+fn words_of(filter: &impl FilterWords) -> ByteString {
     let mut bytes = Vec::new();
     let Ok(()) = filter.each_words_from(0, |words| {
         bytes.extend(words.iter().flat_map(|word| word.to_le_bytes()));
         Ok::<(), std::convert::Infallible>(())
     });
-    WordBytes(bytes)
+    ByteString(bytes)
 }
 
 #[cfg(test)]

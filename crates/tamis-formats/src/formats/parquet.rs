@@ -1,6 +1,6 @@
 //! The Bloom filter of one column of a Parquet file: the header and the bits. Layout: `docs/formats/parquet.md`.
 //!
-//! The bits are a [`ParquetBloom`](tamis::Parquet). The hash is XXH64 with seed 0, over the plain encoding of an
+//! The bits are a [`ParquetBloom`](tamis::ParquetBloom). The hash is XXH64 with seed 0, over the plain encoding of an
 //! item. The crate `tamis` can test the items of a Parquet filter, and a Tamis file can contain the filter.
 //!
 //! Source: Apache Parquet format, `BloomFilter.md` and `parquet.thrift`.

@@ -159,7 +159,8 @@ impl<B: Bits<Word = u64>> TamisFile<B> {
 }
 
 impl<'a> TamisFile<BitView<'a>> {
-    /// Creates a filter that uses the words of a file in place, for example in a mapped file. Constant time.
+    /// Creates a filter that uses the words of a file in place, for example in a mapped file. Takes constant time, except
+    /// for cuckoo and growing filters, whose words are read once.
     ///
     /// Checks the header, the length and the unused bits at the end, but not the words.
     /// [`verify`](Self::verify) checks the words in one pass.

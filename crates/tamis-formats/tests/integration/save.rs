@@ -30,6 +30,7 @@ fn assert_same<F: Save + TryInsert + PartialEq>(mut filter: F) {
 #[test]
 fn a_filter_of_every_type_is_the_same_after_it_was_saved_and_loaded() {
     assert_same(Bloom::for_items(1_000, 0.01).unwrap());
+    assert_same(SharedBloom::for_items(1_000, 0.01).unwrap());
     assert_same(ClassicBloom::for_items(1_000, 0.01).unwrap());
     assert_same(ParquetBloom::for_items(1_000, 0.01).unwrap());
     assert_same(Counting::for_items(1_000, 0.01).unwrap());
@@ -98,11 +99,14 @@ fn a_file_of_another_kind_or_with_damage_is_refused_with_its_path() {
 
 #[cfg(unix)]
 #[test]
-fn only_the_owner_reads_a_new_file_with_a_secret_key() {
+fn only_the_owner_reads_a_file_with_a_secret_key() {
     use std::os::unix::fs::PermissionsExt as _;
 
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("seen.tamis");
+    // The file of a filter without a key may be readable by all.
+    Bloom::for_items(1_000, 0.01).unwrap().save(&path).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
     Bloom::builder(1_000, 0.01).key([1, 2]).build().unwrap().save(&path).unwrap();
     assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
 }

@@ -105,13 +105,13 @@ proptest! {
         for step in steps {
             match step {
                 Step::Insert(item) => {
-                    if let Ok(is_new) = filter.try_insert(&item) {
+                    if let Ok(is_new) = filter.try_insert_copy(&item) {
                         oracle.add(item, is_new, now);
                     }
                 }
                 Step::InsertEach(items) => {
                     let mut answers = Answers::new();
-                    let inserted = match filter.try_insert_each(&items, &mut answers) {
+                    let inserted = match filter.try_insert_copy_each(&items, &mut answers) {
                         Ok(()) => items.len(),
                         Err(error) => error.inserted
                     };

@@ -249,6 +249,20 @@ impl<D: Digest> DigestSet<D> {
         digests::prefetch(&self.table, digest.hash64());
     }
 
+    /// Returns true unless thousands of digests would share a run of used slots. Inserting such
+    /// digests takes quadratic time. `digests` are in ascending order.
+    #[cfg(feature = "serde")]
+    pub(crate) fn is_spread(digests: &[D]) -> bool {
+        let slots = (Self::bytes_for(digests.len() as u64) / LINE_BYTES as u64).max(1)
+            * slots_per_line::<D>();
+        let mut next_free = 0_u64;
+        digests.iter().all(|digest| {
+            let home = (u128::from(digest.hash64()) * u128::from(slots)) >> 64;
+            next_free = next_free.max(home as u64) + 1;
+            next_free - home as u64 <= MAX_RUN
+        })
+    }
+
     /// Iterates over the digests, in no particular order.
     pub fn iter(&self) -> impl Iterator<Item = D> + '_ {
         let slots = self.table.chunks_exact(D::WORDS).map(D::of);
@@ -289,9 +303,9 @@ impl<D: Digest> Clone for DigestSet<D> {
     ///
     /// # Panics
     ///
-    /// If there is no memory for a copy.
+    /// Panics if there is no memory for the copy.
     fn clone(&self) -> Self {
-        let mut table = Lines::zeroed(self.table.len()).expect("memory for a copy");
+        let mut table = Lines::zeroed(self.table.len()).expect("memory for the copy");
         table.copy_from_slice(&self.table);
         Self { table, ..*self }
     }
@@ -332,6 +346,11 @@ const MAX_STEP_BYTES: u64 = 1 << 30;
 
 /// The size of the first table: one page.
 const MIN_BYTES: u64 = 4096;
+
+/// The maximum distance of a serialized digest from its home slot, in slots. Random digests are a few
+/// hundred slots from home in the largest sets.
+#[cfg(feature = "serde")]
+const MAX_RUN: u64 = 4096;
 
 /// The number of cache lines of the old table that the set frees at once.
 const RELEASE_LINES: usize = (2 << 20) / LINE_BYTES;

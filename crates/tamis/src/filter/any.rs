@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::batch::answers::Answers;
-use crate::bits::{BitView, Bitmap, Bits, BitsMut};
+use crate::bits::{AtomicBitmap, BitView, Bitmap, Bits, BitsMut};
 use crate::filter::bloom::{BloomFilter, Counting};
 use crate::filter::cuckoo::Cuckoo;
 use crate::filter::growing::Growing;
@@ -15,7 +15,7 @@ use crate::hash::Hasher;
 use crate::item::Item;
 use crate::plan::kind_table::kinds;
 use crate::plan::{Kind, Plan, PlanError};
-use crate::strategy::{Classic, Parquet, SplitBlock};
+use crate::strategy::{Classic, Parquet, SplitBlock, Strategy};
 
 macro_rules! define_any_filter {
     ($($(#[$doc:meta])* $kind:ident = $number:literal, $filter:ty, $create:path, $sizing:path, $row:tt;)*) => {
@@ -196,6 +196,20 @@ impl<B: BitsMut> AnyFilter<B> {
     /// Returns `None` if the kind of the filter does not support removal.
     pub fn remove_hash(&mut self, hash: u64) -> Option<Removed> {
         with_filter!(self, filter => Variant::<B>::remove_hash(filter, hash))
+    }
+}
+
+#[cfg(not(loom))]
+impl<S: Strategy> TryFrom<AnyFilter> for BloomFilter<S, AtomicBitmap>
+where
+    BloomFilter<S>: TryFrom<AnyFilter, Error = PlanError>,
+{
+    type Error = PlanError;
+
+    /// Returns the filter, shared, if its kind is the kind of the type. Copies no bits. Returns
+    /// [`PlanError::OtherKind`] otherwise.
+    fn try_from(filter: AnyFilter) -> Result<Self, PlanError> {
+        BloomFilter::<S>::try_from(filter).map(BloomFilter::into_shared)
     }
 }
 

@@ -37,8 +37,8 @@ use table::{Added, Full, Key, Repeats, Table};
 /// # Repeats, copies and removals
 ///
 /// [`try_insert`](Cuckoo::try_insert) stores nothing if the filter already reports the item as
-/// present, as in every other filter. [`try_insert_copy`](Cuckoo::try_insert_copy) stores a copy in
-/// a slot of its own.
+/// present, as a Bloom filter does. [`try_insert_copy`](Cuckoo::try_insert_copy) stores a copy in a
+/// slot of its own.
 ///
 /// **If you remove items, insert items with `try_insert_copy`.** With the probability of the rate,
 /// the filter reports a new item as present, because a stored item has the same fingerprint.
@@ -314,9 +314,13 @@ impl<B: BitsMut> Cuckoo<B> {
 }
 
 impl<B: Bits<Word = u64>> Cuckoo<B> {
+    /// Returns the error for a refused item. A filter that was created from words counts its items
+    /// at the first refused item only, because counting reads all slots.
     #[cold]
-    fn full(&self, inserted: usize) -> InsertError {
-        InsertError { inserted, reason: self.reason(self.bits.words(), self.len()) }
+    fn full(&mut self, inserted: usize) -> InsertError {
+        let items = self.len();
+        self.items = Some(items);
+        InsertError { inserted, reason: self.reason(self.bits.words(), items) }
     }
 
     /// Returns the reason why the table in `words`, which stores `items` items, refused an item.

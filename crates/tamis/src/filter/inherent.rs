@@ -6,6 +6,7 @@
 //! the lookup.
 
 use crate::batch::answers::Answers;
+use crate::batch::chunks::{try_each_chunk, words_of};
 use crate::bits::{AtomicBitmap, BitView, Bits, BitsMut};
 use crate::filter::any::AnyFilter;
 use crate::filter::bloom::{BloomFilter, Counting};
@@ -272,6 +273,25 @@ impl_each! {
         #[inline]
         pub fn try_insert_copy_hash(&mut self, hash: u64) -> Result<bool, InsertError> {
             TryInsert::try_insert_copy_hash(self, hash)
+        }
+
+        /// Inserts many items in order, as [`try_insert_copy`](Self::try_insert_copy) does. Answer
+        /// `i` is true if `items[i]` was new.
+        ///
+        /// # Errors
+        ///
+        /// Returns the errors of [`try_insert_each`](Self::try_insert_each).
+        pub fn try_insert_copy_each<I: Item>(
+            &mut self,
+            items: &[I],
+            answers: &mut Answers,
+        ) -> Result<(), InsertError> {
+            let (hasher, words) = (self.hasher(), answers.reset(items.len()));
+            try_each_chunk(self, hasher, items, |filter, first, hashes| {
+                let words = words_of(words, first, hashes.len());
+                TryInsert::try_insert_copy_hashes(filter, hashes, words)
+                    .map_err(|error| InsertError { inserted: error.inserted + first, ..error })
+            })
         }
     }
 }

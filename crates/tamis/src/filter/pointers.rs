@@ -1,5 +1,5 @@
 //! The traits of filters for references and pointers to filters, so that generic code also takes
-//! `&mut filter`, `Box<dyn TryInsert>` or `Arc<SharedBloom>`.
+//! `&mut filter`, `Box<dyn TryInsert>` and, for lookups, `Arc<SharedBloom>`.
 
 use alloc::rc::Rc;
 use alloc::sync::Arc;

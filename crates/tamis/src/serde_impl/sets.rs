@@ -3,13 +3,14 @@
 use serde::de::{Deserialize, Deserializer, Error as _};
 use serde::ser::{Serialize, Serializer};
 
+use crate::batch::answers::Answers;
 use crate::exact::digest_set::{Digest, DigestSet};
 #[cfg(feature = "roaring")]
 use crate::exact::integer_set::CompressedSet;
 use crate::exact::integer_set::{DenseSet, Order};
 #[cfg(not(any(feature = "std", test)))]
 use crate::no_std::*;
-use crate::serde_impl::WordBytes;
+use crate::serde_impl::ByteString;
 
 /// The serialized form of a [`DigestSet`].
 #[derive(serde::Serialize, serde::Deserialize)]
@@ -18,7 +19,7 @@ struct DigestParts {
     /// The width of a digest, in bits.
     bits: u32,
     /// The digests in ascending order, little-endian.
-    digests: WordBytes,
+    digests: ByteString,
 }
 
 impl<D: Digest> Serialize for DigestSet<D> {
@@ -31,7 +32,7 @@ impl<D: Digest> Serialize for DigestSet<D> {
         for digest in digests {
             bytes.extend_from_slice(&digest.to_le_bytes()[..digest_bytes]);
         }
-        DigestParts { bits: D::BITS, digests: WordBytes(bytes) }.serialize(serializer)
+        DigestParts { bits: D::BITS, digests: ByteString(bytes) }.serialize(serializer)
     }
 }
 
@@ -46,13 +47,21 @@ impl<'de, D: Digest> Deserialize<'de> for DigestSet<D> {
                 D::BITS
             )));
         }
-        let mut set = Self::new();
-        set.reserve((digests.0.len() / digest_bytes) as u64).map_err(Z::Error::custom)?;
-        for bytes in digests.0.chunks_exact(digest_bytes) {
-            let mut wide = [0; 16];
-            wide[..digest_bytes].copy_from_slice(bytes);
-            set.insert(D::from_u128(u128::from_le_bytes(wide))).map_err(Z::Error::custom)?;
+        let digests: Vec<D> = (digests.0.chunks_exact(digest_bytes))
+            .map(|bytes| {
+                let mut wide = [0; 16];
+                wide[..digest_bytes].copy_from_slice(bytes);
+                D::from_u128(u128::from_le_bytes(wide))
+            })
+            .collect();
+        if !digests.is_sorted_by_key(|digest| digest.to_u128()) {
+            return Err(Z::Error::custom("the digests of a set are not in ascending order"));
         }
+        if !Self::is_spread(&digests) {
+            return Err(Z::Error::custom("thousands of digests have the same first bits"));
+        }
+        let mut set = Self::new();
+        set.insert_each(&digests, &mut Answers::new()).map_err(Z::Error::custom)?;
         Ok(set)
     }
 }
@@ -64,13 +73,13 @@ struct DenseParts {
     first: u64,
     last: u64,
     /// One bit for each value of the range, the lowest value of a byte in its least significant bit.
-    bits: WordBytes,
+    bits: ByteString,
 }
 
 impl Serialize for DenseSet {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let (first, last) = (*self.range().start(), *self.range().end());
-        DenseParts { first, last, bits: WordBytes(self.to_bytes(Order::LsbFirst)) }
+        DenseParts { first, last, bits: ByteString(self.to_bytes(Order::LsbFirst)) }
             .serialize(serializer)
     }
 }
@@ -95,15 +104,24 @@ impl<'de> Deserialize<'de> for DenseSet {
     }
 }
 
+/// The number of values that one serialized range of a [`CompressedSet`] may span. A range has one
+/// window of values, from a multiple of `RANGE_VALUES`. A short text can therefore not describe a
+/// set that takes gigabytes: a range takes at most 16 blocks of values in memory.
+#[cfg(feature = "roaring")]
+const RANGE_VALUES: u64 = 1 << 20;
+
 #[cfg(feature = "roaring")]
 impl Serialize for CompressedSet {
     /// Writes the ranges of consecutive values, in ascending order, each as its first and its last
-    /// value.
+    /// value. A range ends at the latest before the next multiple of 2²⁰.
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut ranges: Vec<(u64, u64)> = Vec::new();
         for value in self.iter() {
+            let continues = |last: u64| last.checked_add(1) == Some(value);
             match ranges.last_mut() {
-                Some((_, last)) if last.checked_add(1) == Some(value) => *last = value,
+                Some((_, last)) if continues(*last) && !value.is_multiple_of(RANGE_VALUES) => {
+                    *last = value;
+                }
                 _ => ranges.push((value, value)),
             }
         }
@@ -116,7 +134,7 @@ impl<'de> Deserialize<'de> for CompressedSet {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let mut set = CompressedSet::new();
         for (first, last) in Vec::<(u64, u64)>::deserialize(deserializer)? {
-            if first > last {
+            if first > last || first / RANGE_VALUES != last / RANGE_VALUES {
                 return Err(D::Error::custom(format_args!("no range is from {first} to {last}")));
             }
             set.insert_range(first..=last);
@@ -165,7 +183,14 @@ mod tests {
         let json = serde_json::to_string(&set).unwrap();
         assert_eq!(json, format!("[[0,0],[3,70000],[{0},{0}]]", u64::MAX));
         assert_eq!(back(&set), set);
-        assert!(serde_json::from_str::<CompressedSet>("[[2,1]]").is_err());
+        for json in ["[[2,1]]", "[[0,1048576]]", "[[0,18446744073709551615]]"] {
+            assert!(serde_json::from_str::<CompressedSet>(json).is_err(), "{json}");
+        }
+        let mut long = CompressedSet::new();
+        long.insert_range(1_000_000..=3_000_000);
+        let json = serde_json::to_string(&long).unwrap();
+        assert!(json.starts_with("[[1000000,1048575],[1048576,2097151]"), "{json}");
+        assert_eq!(back(&long), long);
     }
 
     #[test]
@@ -179,9 +204,18 @@ mod tests {
             assert!(serde_json::from_str::<DenseSet>(json).is_err(), "{json}");
         }
         assert!(serde_json::from_str::<DenseSet>(r#"{"first":0,"last":8,"bits":[1,1]}"#).is_ok());
-        for json in [r#"{"bits":64,"digests":[1]}"#, r#"{"bits":32,"digests":[1,2,3,4]}"#] {
+        for json in [
+            r#"{"bits":64,"digests":[1]}"#,
+            r#"{"bits":32,"digests":[1,2,3,4]}"#,
+            r#"{"bits":64,"digests":[2,0,0,0,0,0,0,0,1,0,0,0,0,0,0,0]}"#,
+        ] {
             assert!(serde_json::from_str::<DigestSet>(json).is_err(), "{json}");
         }
+        // Digests with the same first bits would take quadratic time to insert.
+        let digests = ByteString((0..20_000_u64).flat_map(u64::to_le_bytes).collect());
+        let json = serde_json::to_string(&DigestParts { bits: 64, digests }).unwrap();
+        let error = serde_json::from_str::<DigestSet>(&json).unwrap_err();
+        assert!(error.to_string().contains("same first bits"), "{error}");
     }
 
     #[test]

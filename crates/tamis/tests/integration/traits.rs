@@ -32,6 +32,7 @@ fn generic_code_takes_references_and_pointers() {
 
     let shared = Arc::new(SharedBloom::for_items(100, 1e-4).unwrap());
     assert_eq!(fill_without_errors(&*shared), 3);
+    assert_eq!(fill_without_errors(SharedBloom::clone(&shared)), 0);
     assert!(holds_items(shared));
 
     let mut cuckoo = Cuckoo::for_items(100, 1e-4).unwrap();

@@ -20,24 +20,29 @@ pub(super) enum Readers {
 /// the complete old file or the complete new file. The new file is on disk when the function
 /// returns.
 ///
-/// The new file has the permissions of the old file. If `path` is a symbolic link, the function
+/// The new file has the permissions of the old file, unless `readers` is [`Readers::Owner`]. Until
+/// the file is complete, only the owner may read the file. If `path` is a symbolic link, the function
 /// replaces the target of the link.
 pub(super) fn replace(
     path: &Path,
     readers: Readers,
     write: impl FnOnce(&File) -> io::Result<()>,
 ) -> Result<(), FileError> {
-    let target = &fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let failure = |error| FileErrorKind::Write(error).at(path);
+    let target = &target_of(path).map_err(failure)?;
     let before = fs::metadata(target).ok();
     if before.as_ref().is_some_and(|before| !before.is_file()) {
         return Err(FileErrorKind::NotAFile.at(path));
     }
-    let failure = |error| FileErrorKind::Write(error).at(path);
-    let (beside, file) = create_beside(target, readers).map_err(failure)?;
+    // A new file gets the permissions that the umask of the process allows.
+    let is_private = before.is_some() || readers == Readers::Owner;
+    let (beside, file) = create_beside(target, is_private).map_err(failure)?;
     let written = write(&file)
         .and_then(|()| match &before {
-            Some(before) => file.set_permissions(before.permissions()),
-            None => Ok(()),
+            Some(before) if readers == Readers::ByUmask => {
+                file.set_permissions(before.permissions())
+            }
+            _ => Ok(()),
         })
         .and_then(|()| file.sync_all())
         .and_then(|()| fs::rename(&beside, target));
@@ -48,19 +53,40 @@ pub(super) fn replace(
     sync_folder(target).map_err(|error| FileErrorKind::SyncFolder(error).at(path))
 }
 
-/// Creates an empty file in the folder of `target`, with a name that no other file has.
-fn create_beside(target: &Path, readers: Readers) -> io::Result<(PathBuf, File)> {
+/// Returns the path of the file that a symbolic link names, also if this file does not exist yet.
+fn target_of(path: &Path) -> io::Result<PathBuf> {
+    if let Ok(target) = fs::canonicalize(path) {
+        return Ok(target);
+    }
+    let mut target = path.to_owned();
+    for _ in 0..MAX_LINKS {
+        match fs::read_link(&target) {
+            // The target of a link is relative to the folder of the link.
+            Ok(next) => target = target.parent().unwrap_or(Path::new("")).join(next),
+            Err(_) => return Ok(target),
+        }
+    }
+    Err(io::Error::other("too many symbolic links"))
+}
+
+/// The maximum number of links that [`target_of`] follows.
+const MAX_LINKS: usize = 40;
+
+/// Creates an empty file in the folder of `target`, with a name that no other file has. Only the
+/// owner may read a private file.
+fn create_beside(target: &Path, is_private: bool) -> io::Result<(PathBuf, File)> {
     static NUMBER: AtomicU64 = AtomicU64::new(0);
-    let name = target.file_name().ok_or(io::ErrorKind::InvalidInput)?.to_string_lossy();
+    // A path such as `..` has no name of a file.
+    target.file_name().ok_or(io::ErrorKind::InvalidInput)?;
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
     #[cfg(unix)]
-    if readers == Readers::Owner {
+    if is_private {
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     }
     loop {
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let beside = target.with_file_name(format!(".{name}.{}-{number}.tmp", std::process::id()));
+        let beside = target.with_file_name(format!(".tamis-{}-{number}.tmp", std::process::id()));
         match options.open(&beside) {
             // A process that crashed and had the same number left the file behind.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
@@ -134,13 +160,33 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (path, link) = (folder.path().join("seen.tamis"), folder.path().join("link"));
         let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
-        replace(&path, Readers::Owner, |mut file| file.write_all(b"1")).unwrap();
-        assert_eq!(mode(&path), 0o600);
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
-        symlink(&path, &link).unwrap();
-        replace(&link, Readers::Owner, |mut file| file.write_all(b"2")).unwrap();
+        // The link names a file that does not exist yet.
+        symlink("seen.tamis", &link).unwrap();
+        replace(&link, Readers::ByUmask, |mut file| file.write_all(b"1")).unwrap();
         assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
-        assert_eq!((fs::read(&path).unwrap(), mode(&path)), (b"2".to_vec(), 0o640));
+        assert_eq!(fs::read(&path).unwrap(), b"1");
+        for wanted in [0o640, 0o600, 0o644] {
+            fs::set_permissions(&path, fs::Permissions::from_mode(wanted)).unwrap();
+            replace(&link, Readers::ByUmask, |mut file| {
+                let during = file.metadata()?.permissions().mode() & 0o777;
+                assert_eq!(during, 0o600, "an unfinished file is private");
+                file.write_all(b"2")
+            })
+            .unwrap();
+            assert_eq!((fs::read(&path).unwrap(), mode(&path)), (b"2".to_vec(), wanted));
+        }
+        replace(&path, Readers::Owner, |mut file| file.write_all(b"3")).unwrap();
+        assert_eq!((fs::read(&path).unwrap(), mode(&path)), (b"3".to_vec(), 0o600));
         assert_eq!(names(folder.path()), ["link", "seen.tamis"]);
+        symlink("round", folder.path().join("round")).unwrap();
+        assert!(replace(&folder.path().join("round"), Readers::Owner, |_| Ok(())).is_err());
+    }
+
+    #[test]
+    fn the_longest_name_of_a_file_can_be_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("n".repeat(255));
+        replace(&path, Readers::ByUmask, |mut file| file.write_all(b"1")).unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"1");
     }
 }

@@ -1,6 +1,6 @@
 //! Saves a filter to a file and loads a filter from a file, in one call.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::path::Path;
 
 use tamis::{
@@ -38,8 +38,8 @@ pub trait Save: FilterWords + Sized {
     /// path has either the complete old file or the complete new file. The file is on disk when the
     /// method returns.
     ///
-    /// The new file has the permissions of the old file. Only the owner may read a new file of a
-    /// filter with a secret key. Other threads may insert into a [`SharedBloom`](tamis::SharedBloom)
+    /// The new file has the permissions of the old file. Only the owner may read the file of a filter
+    /// with a secret key. Other threads may insert into a [`SharedBloom`](tamis::SharedBloom)
     /// meanwhile: the file contains every item whose insert returned before the call of `save`.
     /// Takes linear time, and no copy of the filter.
     ///
@@ -91,12 +91,13 @@ impl TamisFile {
     pub fn load(path: impl AsRef<Path>) -> Result<Self, FileError> {
         let path = path.as_ref();
         let unread = |error| FileErrorKind::Read(error).at(path);
-        let file = File::open(path).map_err(unread)?;
-        let metadata = file.metadata().map_err(unread)?;
-        if !metadata.is_file() {
+        // Opening a named pipe would wait for a writer.
+        if !fs::metadata(path).map_err(unread)?.is_file() {
             return Err(FileErrorKind::NotAFile.at(path));
         }
-        TamisFile::read_from(file, metadata.len()).map_err(|error| match error {
+        let file = File::open(path).map_err(unread)?;
+        let len_bytes = file.metadata().map_err(unread)?.len();
+        TamisFile::read_from(file, len_bytes).map_err(|error| match error {
             ReadError::Io(error) => unread(error),
             ReadError::Decode(error) => FileErrorKind::Decode(error).at(path),
         })
@@ -114,28 +115,28 @@ fn other_kind(error: &PlanError, path: &Path) -> FileError {
 }
 
 macro_rules! save_kinds {
-    ($($filter:ty, $to_type:expr;)*) => { $(
+    ($($filter:ty),* $(,)?) => { $(
         impl Save for $filter {
             fn load(path: impl AsRef<Path>) -> Result<Self, FileError> {
                 let path = path.as_ref();
                 let filter = TamisFile::load(path)?.filter.try_into();
-                filter.map($to_type).map_err(|error| other_kind(&error, path))
+                filter.map_err(|error| other_kind(&error, path))
             }
         }
     )* };
 }
 
 save_kinds! {
-    BloomFilter<SplitBlock>, |filter| filter;
-    BloomFilter<Classic>, |filter| filter;
-    BloomFilter<Parquet>, |filter| filter;
-    BloomFilter<SplitBlock, AtomicBitmap>, BloomFilter::<SplitBlock>::into_shared;
-    BloomFilter<Classic, AtomicBitmap>, BloomFilter::<Classic>::into_shared;
-    BloomFilter<Parquet, AtomicBitmap>, BloomFilter::<Parquet>::into_shared;
-    Counting, |filter| filter;
-    Cuckoo, |filter| filter;
-    Growing, |filter| filter;
-    Window, |filter| filter;
+    BloomFilter<SplitBlock>,
+    BloomFilter<Classic>,
+    BloomFilter<Parquet>,
+    BloomFilter<SplitBlock, AtomicBitmap>,
+    BloomFilter<Classic, AtomicBitmap>,
+    BloomFilter<Parquet, AtomicBitmap>,
+    Counting,
+    Cuckoo,
+    Growing,
+    Window,
 }
 
 impl Save for AnyFilter {

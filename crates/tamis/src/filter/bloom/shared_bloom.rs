@@ -22,9 +22,11 @@ use crate::strategy::{SplitBlock, Strategy};
 /// order. When the call for a batch returns, all items of the batch are inserted. Each thread takes
 /// at most 1.6 MB for a batch in progress.
 ///
-/// `clone` copies the bits while other threads insert. The copy contains every item whose insert
-/// returned before the call of `clone`. [`into_owned`](BloomFilter::into_owned) converts the filter
-/// or its copy into a [`Bloom`](crate::Bloom).
+/// Threads share the filter by reference or in an `Arc`. **A clone is an independent copy**: an
+/// insert into a clone does not change the original. `clone` copies the bits while other threads
+/// insert. The copy contains every item whose insert returned before the call of `clone`.
+/// [`into_owned`](BloomFilter::into_owned) converts the filter or its copy into a
+/// [`Bloom`](crate::Bloom).
 ///
 /// # Examples
 ///
@@ -120,6 +122,17 @@ impl<S: Strategy> Insert for &BloomFilter<S, AtomicBitmap> {
         let mut answers = Answers::new();
         Insert::insert_each(self, items, &mut answers);
         answers.count_ones()
+    }
+}
+
+impl<S: Strategy> Insert for BloomFilter<S, AtomicBitmap> {
+    #[inline]
+    fn insert_hash(&mut self, hash: u64) -> bool {
+        (&*self).insert_hash(hash)
+    }
+
+    fn insert_hashes(&mut self, hashes: &[u64], answers: &mut [u64]) {
+        (&*self).insert_hashes(hashes, answers);
     }
 }
 
