@@ -55,8 +55,8 @@
 //! | `std` (default) | CPU detection at run time, threads, huge pages; without `std`, the crate needs only `alloc` and the feature `libm` |
 //! | `libm` | mathematics for builds without `std` |
 //! | `roaring` | `CompressedSet` |
-//! | `rayon` | `par_contains_each` of every filter, `par_extend` of Bloom filters |
-//! | `serde` | serialization of plans, filters and hashers without a key |
+//! | `rayon` (enables `std`) | `par_contains_each` of every filter, `par_extend` of Bloom filters |
+//! | `serde` | serialization of plans, filters, exact sets and hashers without a key |
 //! | `uuid` | `uuid::Uuid` as an [`Item`] |
 //!
 //! The crate `tamis-formats` saves filters to files and reads the files of other systems. The crate

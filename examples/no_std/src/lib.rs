@@ -3,7 +3,7 @@
 
 use tamis::{Bloom, PlanError};
 
-/// Counts the sensors of a log, for a device without an operating system.
+/// Estimates the number of distinct sensors in a log.
 ///
 /// # Errors
 ///

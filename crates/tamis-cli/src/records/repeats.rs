@@ -150,8 +150,8 @@ pub fn full(path: &Path, kind: Kind, error: &InsertError, advice: &str) -> Failu
         )),
         NoRoom::Copies { items, capacity } => Failure::new(format!(
             "{name}: copies of repeated lines fill the filter at {} of {} planned items; nothing was \
-             written: insert each line once, without --copies, or build a filter with --copies, \
-             whose buckets have four slots",
+             written: run the command without --copies, or create the filter with `tamis build \
+             --copies`, which uses buckets of four slots",
             HumanCount(items),
             HumanCount(capacity),
         )),

@@ -21,7 +21,7 @@ pub const FULL: Text =
 /// Copies of repeated items fill the slots of an item, although the filter holds fewer items than
 /// planned.
 pub const COPIES: Text = "ERR copies of repeated items fill the filter before its capacity: add each \
-    item once, or TM.RESERVE a filter with BUCKET 4";
+    item once, or create the filter with TM.RESERVE and BUCKET 4";
 /// The place of an item is full, which happens only if an attacker chooses the items.
 pub const CROWDED: Text = "ERR too many items hash to the place of this item, as in an attack; \
     other items can still be added: set hash-key and TM.RESERVE a new filter";

@@ -155,7 +155,7 @@ proptest! {
                     let mut other = empty(&plan);
                     other.advance(now);
                     let mut answers = Answers::new();
-                    if other.try_insert_each(&items, &mut answers).is_err() {
+                    if other.try_insert_copy_each(&items, &mut answers).is_err() {
                         continue;
                     }
                     let before = filter.clone();

@@ -287,7 +287,7 @@ impl Clone for AtomicBitmap {
     ///
     /// # Panics
     ///
-    /// If there is no memory for a copy.
+    /// Panics if there is no memory for the copy.
     fn clone(&self) -> Self {
         let copy = Self::zeroed(self.len_bits()).expect("memory for a copy");
         for (to, from) in copy.words.iter().zip(self.words()) {

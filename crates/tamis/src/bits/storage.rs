@@ -25,7 +25,8 @@ pub trait Bits {
 }
 
 /// Bits in memory of their own: [`Bitmap`](crate::Bitmap) and
-/// [`AtomicBitmap`](crate::AtomicBitmap). A filter over these bits can be created empty.
+/// [`AtomicBitmap`](crate::AtomicBitmap). A filter over these bits can be created empty. Programs
+/// cannot implement the trait.
 pub trait NewBits: Bits + Sized {
     #[doc(hidden)]
     fn zeroed_on(len_bits: u64, pages: Pages) -> Result<Self, OutOfMemory>;
