@@ -4,9 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tamis_sources::{
-    IdSet, PushSource, SnapshotOptions, Source, SourceOptions, SourceStatus, SyncState,
-};
+use tamis_sources::{IdSet, PushSource, SnapshotOptions, Source, SourceOptions, SourceStatus};
 
 use crate::config::{Config, SetConfig, SnapshotFolder, SnapshotsConfig};
 use crate::fleet::Publication;
@@ -143,8 +141,9 @@ impl RunningSet {
         let set = || name.to_owned();
         let ids = IdSet::new(config.options.clone());
         let ids = Arc::new(ids.map_err(|error| GuardError::Plan { set: set(), error })?);
-        // A set without a source stays warming, and programs push its ids.
-        ids.set_state(SyncState::Warming);
+        // `Route::new` returns an error for a set without a source. If the configuration has no source for the set, the
+        // set stays warming, and programs push its ids.
+        ids.expect_pushes();
         let push = config.token.as_ref().map(|token| PushSource::new(Arc::clone(&ids), &token.0));
         let push = push.transpose().map_err(|_| GuardError::NoToken(set()))?.map(Arc::new);
         // The publication is created before the source, so that followers get each generation of the source.

@@ -74,8 +74,13 @@ impl Source {
         let spawn = |name: &str, work: Box<dyn FnOnce() + Send>| {
             Builder::new().name(name.to_owned()).spawn(work).expect("the system starts a thread")
         };
+        let read = move || {
+            worker.work(|| kind.reader(&worker.options));
+            // A reader may also end its source before `stop` is called.
+            worker.ids.remove_source();
+        };
         let threads = vec![
-            spawn("guard-source", Box::new(move || worker.work(|| kind.reader(&worker.options)))),
+            spawn("guard-source", Box::new(read)),
             spawn("guard-watch", Box::new(move || watcher.watch())),
         ];
         Self { run, threads: Mutex::new(threads) }
@@ -116,7 +121,6 @@ impl Source {
             _ = thread.join();
         }
         self.run.lost();
-        self.run.ids.remove_source();
     }
 }
 
@@ -197,5 +201,55 @@ mod tests {
         let error = source.status().last_error.unwrap();
         assert!(error.contains("panicked"), "{error}");
         assert_eq!(ids.state(), SyncState::Stale);
+    }
+    #[test]
+    fn the_set_of_a_dropped_source_lacks_a_source() {
+        // With the longest time, the state synced has no deadline.
+        for stale_after in [Duration::from_secs(3600), Duration::MAX] {
+            let ids = Arc::new(IdSet::new(IdType::integer()).unwrap());
+            let (allowed, receiver) = channel();
+            let options = SourceOptions { stale_after, ..SourceOptions::default() };
+            let kind = Readers(Mutex::new(vec![receiver]));
+            let source = Source::start(Arc::clone(&ids), kind, options);
+            wait_until("synced", || ids.state() == SyncState::Synced);
+            assert!(!ids.lacks_source());
+            // The reader ends its read.
+            drop(allowed);
+            drop(source);
+            assert_eq!((ids.state(), ids.lacks_source()), (SyncState::Stale, true));
+        }
+    }
+    /// A reader that ends its source at once.
+    #[derive(Debug)]
+    struct Ending;
+
+    impl Reader for Ending {
+        fn read(&mut self, _: &Run) -> Result<(), SourceError> {
+            Err(SourceError::Stopped)
+        }
+    }
+
+    impl SourceKind for Ending {
+        fn reader(&self, _: &SourceOptions) -> Box<dyn Reader> {
+            Box::new(Self)
+        }
+
+        fn audit(&self, _: &IdType) -> Result<Box<dyn AuditSource>, SourceError> {
+            Err(SourceError::NoList)
+        }
+    }
+
+    #[test]
+    fn the_set_of_a_source_that_has_ended_itself_lacks_a_source() {
+        let ids = Arc::new(IdSet::new(IdType::integer()).unwrap());
+        let source = Source::start(Arc::clone(&ids), Ending, SourceOptions::default());
+        wait_until("the end of the source", || ids.lacks_source());
+        // The end of the source is counted once.
+        let other =
+            Source::start(Arc::clone(&ids), Readers(Mutex::default()), SourceOptions::default());
+        drop(source);
+        assert!(!ids.lacks_source());
+        drop(other);
+        assert!(ids.lacks_source());
     }
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 
-use tamis_sources::{AuditSource, IdSet, IdSetOptions, SourceError, SyncState};
+use tamis_sources::{AuditSource, IdSet, IdSetOptions, SourceError};
 
 use crate::config::error::ConfigError;
 use crate::config::read::read_text;
@@ -105,8 +105,8 @@ impl Config {
         for (name, set) in &config.sets {
             let ids = IdSet::new(IdSetOptions { items: 0, ..set.options.clone() });
             let ids = ids.map_err(|error| value(invalid(format_args!("ids.{name}"), error)))?;
-            // A route needs a set that is filled. A running guard fills its sets.
-            ids.set_state(SyncState::Warming);
+            // `Route::new` returns an error for a set without a source. A running guard starts the sources of its sets.
+            ids.expect_pushes();
             empty.insert(name.clone(), Arc::new(ids));
         }
         route::routes(&config.file.route, &empty).map_err(value)?;

@@ -97,7 +97,8 @@ impl Route {
     /// # Errors
     ///
     /// [`RouteError`] if the route would check nothing: if the path or the place is not valid, if the path lacks the
-    /// name of the place, or if nothing fills the set. Start the source of a set before the route is created.
+    /// name of the place, or if the set [lacks a source](IdSet::lacks_source) and its policy passes unknown ids. Start
+    /// the source of a set before the route is created.
     pub fn new<T, P>(path: T, place: P, ids: impl Into<Arc<IdSet>>) -> Result<Self, RouteError>
     where
         T: TryInto<PathTemplate, Error: Into<RouteError>>,
@@ -136,7 +137,7 @@ impl Route {
         {
             return Err(RouteError::NoName { path: self.path, name: name.clone() });
         }
-        if ids.lacks_source() && ids.options().policies.warming != Policy::Reject {
+        if ids.lacks_source() && ids.options().policies.of(ids.state()) != Policy::Reject {
             return Err(RouteError::NoSource { place });
         }
         self.ids.push(RouteId { place, ids });

@@ -21,7 +21,7 @@ pub enum RouteError {
         /// The name that the path template lacks.
         name: String,
     },
-    /// Nothing fills the set, and the set passes all unknown ids ([`IdSet::lacks_source`](crate::IdSet::lacks_source)).
+    /// The set lacks a source ([`IdSet::lacks_source`](crate::IdSet::lacks_source)), and its policy passes unknown ids.
     NoSource {
         /// The place of the ids of the set.
         place: IdPlace,
@@ -43,8 +43,8 @@ impl fmt::Display for RouteError {
             }
             Self::NoSource { place } => write!(
                 f,
-                "nothing fills the set of {place}, so all ids would pass; create the set with \
-                 IdSet::from_ids, or start its source before the route and keep the source"
+                "the set of {place} has no running source, so all unknown ids would pass; create the \
+                 set with IdSet::from_ids, or start its source before the route and keep the source"
             ),
         }
     }

@@ -1,6 +1,7 @@
 //! A route that would check nothing is refused when it is created.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use http::{Method, Request, StatusCode};
 use http_body_util::Empty;
@@ -9,6 +10,7 @@ use tamis_guard::{
     GuardLayer, IdPlace, IdSet, IdSetOptions, IdType, PathTemplate, Policies, Policy, Route,
     RouteError, SyncState,
 };
+use tamis_testing::wait_until;
 use tower_layer::Layer as _;
 use tower_service::Service as _;
 
@@ -64,13 +66,13 @@ fn a_route_takes_texts_and_parsed_values() -> Result<(), Box<dyn std::error::Err
 }
 
 #[test]
-fn a_set_that_nothing_fills_is_refused() {
+fn a_set_without_a_source_is_refused() {
     let options = IdSetOptions::new(IdType::integer());
     let warming = || Arc::new(IdSet::new(options.clone()).unwrap());
     let ids = warming();
     ids.insert(7).unwrap();
     let error = Route::new("/p/{id}", "path:id", ids).unwrap_err().to_string();
-    assert!(error.starts_with("nothing fills the set of path:id"), "{error}");
+    assert!(error.starts_with("the set of path:id has no running source"), "{error}");
     assert!(error.contains("IdSet::from_ids"), "{error}");
 
     // The program fills the set and sets its state.
@@ -90,6 +92,41 @@ fn a_set_that_nothing_fills_is_refused() {
     drop(source);
     let error = Route::new("/p/{id}", "path:id", ids).unwrap_err().to_string();
     assert!(error.ends_with("keep the source"), "{error}");
+}
+
+#[test]
+fn a_set_whose_source_was_dropped_after_its_first_sync_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let list = folder.path().join("ids.txt");
+    std::fs::write(&list, "1\n2\n").unwrap();
+    let sync_and_drop = |policies| {
+        let options = IdSetOptions { policies, ..IdSetOptions::new(IdType::integer()) };
+        let ids = Arc::new(IdSet::new(options).unwrap());
+        let file =
+            FileOptions { quiet: Duration::ZERO, ..FileOptions::new(&list, FileFormat::Lines) };
+        let source = Source::start(Arc::clone(&ids), file, SourceOptions::default());
+        wait_until("synced", || ids.state() == SyncState::Synced);
+        drop(source);
+        assert_eq!(ids.state(), SyncState::Stale);
+        ids
+    };
+    let ids = sync_and_drop(Policies::default());
+    let error = Route::new("/p/{id}", "path:id", Arc::clone(&ids)).unwrap_err();
+    assert!(matches!(error, RouteError::NoSource { .. }), "{error}");
+    // A new source fills the set.
+    let file = FileOptions::new(&list, FileFormat::Lines);
+    let _source = Source::start(Arc::clone(&ids), file, SourceOptions::default());
+    assert!(Route::new("/p/{id}", "path:id", ids).is_ok());
+    // The policy of the present state decides whether unknown ids would pass.
+    let policies = |warming, stale| Policies { warming, stale, ..Policies::default() };
+    let ids = sync_and_drop(policies(Policy::Pass, Policy::Reject));
+    assert!(Route::new("/p/{id}", "path:id", ids).is_ok());
+    let ids = sync_and_drop(policies(Policy::Reject, Policy::Pass));
+    assert!(Route::new("/p/{id}", "path:id", ids).is_err());
+    // A program may keep the set itself.
+    let ids = sync_and_drop(Policies::default());
+    ids.set_state(SyncState::Stale);
+    assert!(Route::new("/p/{id}", "path:id", ids).is_ok());
 }
 
 #[tokio::test]

@@ -57,8 +57,10 @@ pub struct IdSet {
     /// generation.
     building: ArcSwapOption<Generation>,
     state: TimedState,
-    /// The number of running sources. A program that sets the state counts as a source that runs for ever.
+    /// The number of running sources.
     sources: AtomicUsize,
+    /// True if the program has called `set_state` or `expect_pushes`.
+    is_filled_by_program: AtomicBool,
     allowed: ArcSwap<HashSet<Box<[u8]>>>,
     denied: ArcSwap<HashSet<Box<[u8]>>>,
     negative: NegativeCache,
@@ -116,7 +118,7 @@ impl IdSet {
         }
         batch.flush()?;
         set.publish_generation();
-        set.set_state(SyncState::Synced);
+        set.set_synced_until(None);
         Ok(set)
     }
 
@@ -125,7 +127,8 @@ impl IdSet {
     ///
     /// While the set is warming, **every unknown id passes**, by the default [policy](crate::Policies). A
     /// [`Source`](crate::Source) fills the set and changes the state. A program without a source creates the set with
-    /// [`from_ids`](Self::from_ids), or inserts all ids and then calls [`set_state`](Self::set_state).
+    /// [`from_ids`](Self::from_ids), or inserts all ids and then calls [`set_state`](Self::set_state) with
+    /// [`SyncState::Synced`].
     ///
     /// # Errors
     ///
@@ -147,6 +150,7 @@ impl IdSet {
             building: ArcSwapOption::empty(),
             state: TimedState::new(),
             sources: AtomicUsize::new(0),
+            is_filled_by_program: AtomicBool::new(false),
             allowed: ArcSwap::default(),
             denied: ArcSwap::default(),
             negative: NegativeCache::new(
@@ -197,16 +201,23 @@ impl IdSet {
         }
     }
 
-    /// Sets the state. A source calls this method for its set. A program without a source calls this method after the
-    /// program has loaded all ids.
+    /// Sets the state of a set that the program fills itself, without a [`Source`](crate::Source). The program calls
+    /// this method with [`SyncState::Synced`] after the program has inserted all ids.
     pub fn set_state(&self, state: SyncState) {
-        self.add_source();
+        self.expect_pushes();
         self.state.set(state);
     }
 
-    /// Records that a source was started, or that the program sets the state itself.
+    /// Records that the program fills the set itself, for example with a [`PushSource`](crate::PushSource). After this
+    /// call, [`lacks_source`](Self::lacks_source) returns false, also while no [`Source`](crate::Source) runs. The
+    /// method does not change the state.
+    pub fn expect_pushes(&self) {
+        // Relaxed here and below: the flag and the number publish no other data.
+        self.is_filled_by_program.store(true, Ordering::Relaxed);
+    }
+
+    /// Records that a source was started.
     pub(crate) fn add_source(&self) {
-        // Relaxed here and below: the number publishes no other data.
         self.sources.fetch_add(1, Ordering::Relaxed);
     }
 
@@ -215,16 +226,23 @@ impl IdSet {
         self.sources.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Tests whether nothing ends the state [`SyncState::Warming`] of the set: no [`Source`](crate::Source) of the set
-    /// runs, and the program has not set the state. The inserts of a program do not change the state.
+    /// Returns true if the set would stay [`Warming`](SyncState::Warming) or [`Stale`](SyncState::Stale): no
+    /// [`Source`](crate::Source) of the set runs, and the program has called neither [`set_state`](Self::set_state) nor
+    /// [`expect_pushes`](Self::expect_pushes). The inserts of a program do not change the state.
     #[must_use]
     pub fn lacks_source(&self) -> bool {
-        self.state.get() == SyncState::Warming && self.sources.load(Ordering::Relaxed) == 0
+        matches!(self.state.get(), SyncState::Warming | SyncState::Stale)
+            && self.sources.load(Ordering::Relaxed) == 0
+            && !self.is_filled_by_program.load(Ordering::Relaxed)
     }
 
-    /// Sets the state to synced until `end`. After `end`, the set decides about unknown ids as in the state stale.
-    pub(crate) fn set_synced_until(&self, end: Instant) {
-        self.state.set_synced_until(end);
+    /// Sets the state to synced until `end`. After `end`, the set decides about unknown ids as in the state stale. With
+    /// `None`, the state synced has no deadline.
+    pub(crate) fn set_synced_until(&self, end: Option<Instant>) {
+        match end {
+            Some(end) => self.state.set_synced_until(end),
+            None => self.state.set(SyncState::Synced),
+        }
     }
 
     /// Records that the set contains all ids that were committed before `moment`. `None` means that changes were lost.

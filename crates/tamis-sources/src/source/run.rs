@@ -12,7 +12,6 @@ use crate::ids::fold::Fold;
 use crate::ids::generation::Generation;
 use crate::ids::id_set::IdSet;
 use crate::ids::snapshot::{Snapshot, SnapshotOptions};
-use crate::ids::state::SyncState;
 #[cfg(feature = "databases")]
 use crate::source::audit_source::canonical_row;
 use crate::source::follow::{Effect, Event, Follow, LogPosition};
@@ -236,11 +235,8 @@ impl Run {
         progress.succeed(moment);
         // The test runs under the lock, so that the watcher does not decide with an older time.
         if moment.elapsed() < self.options.stale_after && !self.is_stopped() {
-            match moment.checked_add(self.options.stale_after) {
-                Some(end) => self.ids.set_synced_until(end),
-                // The deadline is beyond the range of the clock.
-                None => self.ids.set_state(SyncState::Synced),
-            }
+            // If the deadline is beyond the range of the clock, the state synced has no deadline.
+            self.ids.set_synced_until(moment.checked_add(self.options.stale_after));
         }
         self.ids.set_known_until(Some(moment));
         drop(progress);

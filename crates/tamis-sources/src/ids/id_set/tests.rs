@@ -123,17 +123,59 @@ fn a_value_that_is_not_an_id_is_refused_by_name() {
 }
 
 #[test]
-fn a_set_lacks_a_source_unless_one_runs_or_the_program_sets_the_state() {
+fn a_set_lacks_a_source_unless_one_runs_or_the_program_fills_the_set() {
     let set = IdSet::new(integers()).unwrap();
     set.insert(1).unwrap();
     assert!(set.lacks_source() && set.decide(b"2").passes());
-    set.set_state(SyncState::Warming);
-    assert!(!set.lacks_source());
-    let set = IdSet::new(integers()).unwrap();
     set.add_source();
     assert!(!set.lacks_source());
     set.remove_source();
     assert!(set.lacks_source());
+    // A program that pushes ids need not set the state.
+    set.expect_pushes();
+    assert!(!set.lacks_source());
+    let set = IdSet::new(integers()).unwrap();
+    set.set_state(SyncState::Warming);
+    assert!(!set.lacks_source());
+}
+
+#[test]
+fn a_set_whose_source_has_stopped_lacks_a_source() {
+    let set = IdSet::new(integers()).unwrap();
+    set.add_source();
+    set.set_synced_until(Some(Instant::now() + Duration::from_secs(60)));
+    assert!(!set.lacks_source());
+    set.end_sync();
+    assert_eq!((set.state(), set.lacks_source()), (SyncState::Stale, false));
+    set.remove_source();
+    assert!(set.lacks_source() && set.decide(b"2").passes());
+    // A new source fills the set again.
+    set.add_source();
+    assert!(!set.lacks_source());
+}
+
+#[test]
+fn a_state_that_the_source_sets_does_not_count_as_a_call_of_the_program() {
+    let set = IdSet::new(integers()).unwrap();
+    set.add_source();
+    // The deadline is beyond the range of the clock.
+    set.set_synced_until(None);
+    assert_eq!(set.state(), SyncState::Synced);
+    set.remove_source();
+    set.end_sync();
+    assert!(set.lacks_source());
+    // The constructor is not a call of `set_state` by the program either.
+    let set = synced(IdSetOptions::new(integers()), &["1"]);
+    assert!(!set.lacks_source());
+    set.end_sync();
+    assert!(set.lacks_source());
+}
+
+#[test]
+fn a_program_may_keep_its_set_stale() {
+    let set = IdSet::new(integers()).unwrap();
+    set.set_state(SyncState::Stale);
+    assert!(!set.lacks_source());
 }
 
 #[test]
@@ -290,7 +332,7 @@ fn false_positives_do_not_survive_a_rebuild() {
 fn an_unknown_id_passes_after_the_end_of_the_state_synced() {
     let set = synced(IdSetOptions::new(integers()), &["1"]);
     assert_eq!(set.decide(b"2"), ABSENT);
-    set.set_synced_until(Instant::now());
+    set.set_synced_until(Some(Instant::now()));
     assert_eq!(set.decide(b"2"), Verdict::Pass(PassReason::Unsure));
     assert_eq!(set.decide(b"1"), KNOWN);
 }
