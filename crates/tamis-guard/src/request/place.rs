@@ -33,7 +33,7 @@ use crate::request::path::{PathTemplate, Values};
 pub enum IdPlace {
     /// A name in the path template.
     Path(String),
-    /// A parameter in the query.
+    /// The decoded name of a parameter in the query. The parameter `a+b` of a request has the name `a b`.
     Query(String),
     /// The name of a header.
     Header(HeaderName),
@@ -54,7 +54,8 @@ impl fmt::Display for PlaceError {
         write!(
             f,
             "{:?} is not the place of an id: write path:NAME, query:NAME, header:NAME, cookie:NAME \
-             or json:/PATH/TO/FIELD; a name has no braces, spaces around it or percent-encoding",
+             or json:/PATH/TO/FIELD; a name has no braces, no spaces around it, and in a query no \
+             encoding such as %20 or +",
             self.place
         )
     }
@@ -68,10 +69,14 @@ impl FromStr for IdPlace {
     fn from_str(place: &str) -> Result<Self, PlaceError> {
         let wrong = || PlaceError { place: place.to_owned() };
         let (kind, name) = place.split_once(':').ok_or_else(wrong)?;
-        // A name with these characters would never be found in a request: the guard decodes the names of a query.
+        // The guard decodes the names of a query: `?a+b=7` has the name `a b`. The name `a+b` would match only
+        // `?a%2Bb=7`. A header has no control characters.
         let is_wrong = match kind {
-            "query" => name.contains(['?', '&', '=', '%', '{', '}']),
-            "cookie" => name.contains(['=', ';', ',', '"', '{', '}', ' ']),
+            "query" => name.contains(['?', '&', '=', '%', '+', '#', '{', '}']),
+            "cookie" => {
+                name.contains(['=', ';', ',', '"', '{', '}', ' '])
+                    || name.contains(char::is_control)
+            }
             _ => false,
         };
         if name.is_empty() || is_wrong || name.trim() != name {
@@ -295,9 +300,14 @@ mod tests {
             "query:?id",
             "query:id=",
             "query:a%20b",
+            "query:a+b",
+            "query:+id",
+            "query:id#",
             "cookie: product",
             "cookie:product=",
             "cookie:{product}",
+            "cookie:pro\nduct",
+            "cookie:pro\0duct",
             "json:/",
             "json:/items/",
             "json://id",
@@ -305,6 +315,29 @@ mod tests {
         ] {
             assert!(place.parse::<IdPlace>().is_err(), "{place}");
         }
+    }
+
+    #[test]
+    fn a_name_with_a_space_or_a_plus_sign_is_found() {
+        let request = Request::builder()
+            .uri("/p/9?a+b=1&a%20b=2&a%2Bb=3&id[]=4&id%5B%5D=5")
+            .header("cookie", "a+b=6; a%20b=7")
+            .body(())
+            .unwrap();
+        let (parts, ()) = request.into_parts();
+        assert_eq!(values("query:a b", &parts), ["1", "2"]);
+        assert_eq!(values("query:id[]", &parts), ["4", "5"]);
+        // The guard does not decode the names of cookies and JSON fields.
+        assert_eq!(values("cookie:a+b", &parts), ["6"]);
+        assert_eq!(values("cookie:a%20b", &parts), ["7"]);
+        let body = Json::parse(br#"{"a+b": 8, "a b": 9, "a%20b": 10}"#).unwrap();
+        for (place, value) in [("json:/a+b", "8"), ("json:/a b", "9"), ("json:/a%20b", "10")] {
+            let place: IdPlace = place.parse().unwrap();
+            assert_eq!(place.values_in_body(&body), [value.as_bytes()]);
+        }
+        // A plus sign in a path is no space.
+        let template: PathTemplate = "/a+b/{id}".parse().unwrap();
+        assert!(template.values("/a+b/7").is_some() && template.values("/a%20b/7").is_none());
     }
 
     #[test]
