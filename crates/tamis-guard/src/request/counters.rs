@@ -53,13 +53,32 @@ impl RouteCounters {
         self.misjudged.load(Ordering::Relaxed)
     }
 
-    /// Returns the number of requests whose ids the route has checked: all requests that matched the route, except
-    /// requests that passed without an id.
+    /// Returns the number of requests whose ids the route has checked. The number does not include requests without an
+    /// id of the type of the set. The number also does not include requests whose unknown ids passed because the set
+    /// was warming, stale or unproven ([`unsure`](Self::unsure)).
     #[must_use]
     pub fn checked(&self) -> u64 {
-        let passed = PassReason::ALL.into_iter().filter(|&reason| reason != PassReason::NoId);
+        let passed = PassReason::ALL.into_iter().filter(|&reason| match reason {
+            PassReason::Known | PassReason::Allowed | PassReason::Recent | PassReason::Next => true,
+            PassReason::Unsure | PassReason::Unproven | PassReason::NoId => false,
+        });
+        let refused = RefuseReason::ALL.into_iter().filter(|&reason| match reason {
+            RefuseReason::Absent
+            | RefuseReason::Denied
+            | RefuseReason::Negative
+            | RefuseReason::Unsure => true,
+            // Any set refuses a text that is not an id, also a set that is never filled.
+            RefuseReason::NotAnId => false,
+        });
         let passed: u64 = passed.map(|reason| self.passed(reason)).sum();
-        passed + RefuseReason::ALL.into_iter().map(|reason| self.refused(reason)).sum::<u64>()
+        passed + refused.map(|reason| self.refused(reason)).sum::<u64>()
+    }
+
+    /// Returns the number of requests whose unknown ids passed because of the [policy](crate::Policies) of the set. By
+    /// default, unknown ids pass while the set is warming, stale or unproven.
+    #[must_use]
+    pub fn unsure(&self) -> u64 {
+        self.passed(PassReason::Unsure) + self.passed(PassReason::Unproven)
     }
 
     /// Returns the number of requests with an id in the filter that got a 404 response.
@@ -93,10 +112,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_request_without_an_id_is_not_checked() {
+    fn a_request_is_checked_only_if_the_set_has_decided_about_its_id() {
         let counters = RouteCounters::default();
-        counters.count(Verdict::Pass(PassReason::NoId));
-        assert_eq!(counters.checked(), 0);
+        for reason in [PassReason::NoId, PassReason::Unsure, PassReason::Unproven] {
+            counters.count(Verdict::Pass(reason));
+            assert_eq!(counters.checked(), 0, "{reason:?}");
+        }
+        counters.count(Verdict::Refuse(RefuseReason::NotAnId));
+        assert_eq!((counters.checked(), counters.unsure()), (0, 2));
         counters.count(Verdict::Pass(PassReason::Known));
         counters.count(Verdict::Refuse(RefuseReason::Absent));
         assert_eq!(counters.checked(), 2);

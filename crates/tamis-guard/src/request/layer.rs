@@ -54,8 +54,8 @@ impl GuardLayer {
     /// Creates a layer. The first matching route decides about a request, so a route with a wide path such as `/*`
     /// hides the routes after it. A request without a matching route passes.
     ///
-    /// A route checks an id only while the set of the id is [`Synced`](crate::SyncState::Synced). By default, all
-    /// unknown ids pass in the other states.
+    /// While a set is not [`Synced`](crate::SyncState::Synced), unknown ids pass by default
+    /// ([`Policies`](crate::Policies)). Denied ids are refused in every state.
     #[must_use]
     pub fn new(routes: impl IntoIterator<Item = Route>) -> Self {
         Self { routes: Arc::new(Routes::new(routes)), rules: None }
@@ -81,11 +81,12 @@ impl GuardLayer {
         &self.routes
     }
 
-    /// Returns the routes that have checked no id so far. If a route is idle although requests for its ids have
-    /// arrived, its path, its methods or its places do not match these requests.
+    /// Returns the routes that have checked no id so far ([`RouteCounters::checked`](crate::RouteCounters::checked)). If
+    /// a route is idle although requests for its ids have arrived, its path, its methods or its places do not match
+    /// these requests, or its sets were never [`Synced`](crate::SyncState::Synced) and let the unknown ids pass.
     ///
     /// With the feature `layer`, the layer logs a warning for each route that is idle after the first 10 000 requests.
-    /// The warning is an event of `tracing`.
+    /// The warning is an event of `tracing`, so the program needs a subscriber of `tracing`.
     pub fn idle_routes(&self) -> impl Iterator<Item = &Route> {
         self.routes.idle()
     }

@@ -44,13 +44,17 @@ impl Routes {
         }
         for route in self.idle() {
             let places: Vec<_> = route.ids().iter().map(|id| id.place.to_string()).collect();
+            let states: Vec<_> = route.ids().iter().map(|id| id.ids.state().name()).collect();
             tracing::warn!(
                 route = %route.name,
                 path = %route.path(),
                 ?places,
+                ?states,
+                unsure = route.counters.unsure(),
                 requests = FIRST_REQUESTS,
                 "the route has checked no id: compare its path, methods and places with a request; \
-                 a router that nests the guard removes the prefix of the path"
+                 a router that nests the guard removes the prefix of the path; while a set is not \
+                 synced, unknown ids pass, and `unsure` is the number of these requests"
             );
         }
     }

@@ -1,10 +1,13 @@
 //! The guard as a layer of an axum router, also of a nested router.
 
+use std::sync::Arc;
+
 use axum::Router;
 use axum::body::Body;
 use axum::routing::get;
 use http::{Request, StatusCode};
-use tamis_guard::{GuardLayer, IdSet, IdType, PassReason, RefuseReason, Route};
+use tamis_guard::source::{FileFormat, FileOptions, Source, SourceOptions};
+use tamis_guard::{GuardLayer, IdSet, IdType, PassReason, RefuseReason, Route, SyncState};
 use tower_service::Service as _;
 use tracing::Level;
 
@@ -112,6 +115,35 @@ async fn a_route_that_never_matches_is_idle_and_is_logged_once() {
     for part in ["checked no id", "path=/api/products/{id}", "path:id", "removes the prefix"] {
         assert!(lines[0].contains(part), "{}", lines[0]);
     }
+}
+
+#[tokio::test]
+async fn a_route_whose_set_never_syncs_is_idle_and_is_logged() {
+    let recorder = Recorder::new(Level::WARN);
+    let _default = tracing::subscriber::set_default(recorder.clone());
+    let ids = Arc::new(IdSet::new(IdType::integer()).unwrap());
+    let file = FileOptions::new("no such file", FileFormat::Lines);
+    let _source = Source::start(Arc::clone(&ids), file, SourceOptions::default());
+    let layer =
+        GuardLayer::new([Route::new("/products/{id}", "path:id", Arc::clone(&ids)).unwrap()]);
+    let mut router = products().layer(layer.clone());
+    for _ in 0..9999 {
+        assert_eq!(status(&mut router, "/products/777").await, 200);
+    }
+    // The type of the ids is enough to refuse this text.
+    assert_eq!(status(&mut router, "/products/x").await, 404);
+    assert_eq!(layer.routes()[0].counters.unsure(), 9999);
+    assert_eq!(layer.idle_routes().count(), 1);
+    {
+        let lines = recorder.lines.lock().unwrap();
+        assert_eq!(lines.len(), 1, "{lines:?}");
+        for part in ["checked no id", "states=[\"warming\"]", "unsure=9999", "not synced"] {
+            assert!(lines[0].contains(part), "{}", lines[0]);
+        }
+    }
+    ids.set_state(SyncState::Synced);
+    assert_eq!(status(&mut router, "/products/777").await, 404);
+    assert_eq!(layer.idle_routes().count(), 0);
 }
 
 #[tokio::test]
