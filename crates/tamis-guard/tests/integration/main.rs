@@ -12,6 +12,7 @@ mod filter_file;
 mod fleet;
 mod layer;
 mod learn;
+mod nested_router;
 mod proxy;
 #[path = "../../../../tests/exchanges/recorder.rs"]
 mod recorder;
