@@ -1,5 +1,8 @@
 //! The ids of one source: the existing ids, the allow list, the deny list, and the decision about each id.
 
+mod change;
+mod decide;
+
 use std::borrow::Cow;
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -12,18 +15,16 @@ use moka::sync::Cache;
 use tamis::PlanError;
 
 use crate::ids::batch::Batch;
-use crate::ids::change_kind::ChangeKind;
 use crate::ids::change_listener::ChangeListener;
 use crate::ids::evidence::{Evidence, Finding};
 use crate::ids::generation::Generation;
 use crate::ids::id_error::IdError;
 use crate::ids::id_set_options::IdSetOptions;
 use crate::ids::limiter::Limiter;
-use crate::ids::negative_cache::{NegativeCache, Passed, RequestKey};
+use crate::ids::negative_cache::NegativeCache;
 use crate::ids::state::{Policy, SyncState};
 use crate::ids::timed_state::TimedState;
 use crate::ids::to_id::ToId;
-use crate::ids::verdict::{PassReason, RefuseReason, Verdict};
 
 /// The maximum number of recent ids. The set removes the oldest recent id first.
 const MAX_RECENT: u64 = 100_000;
@@ -265,53 +266,6 @@ impl IdSet {
         Arc::clone(self.listener.get_or_init(create))
     }
 
-    /// Applies a change to the id with a key, and sends the change to the listener. The key is the canonical text of
-    /// the id, folded if the source folds texts. The set does not check the key: [`insert`](Self::insert),
-    /// [`insert_recent`](Self::insert_recent) and [`delete`](Self::delete) check an id.
-    ///
-    /// # Errors
-    ///
-    /// [`PlanError`] if a filter must grow and the system has no memory. After the error, the set contains the id
-    /// nevertheless.
-    ///
-    /// # Panics
-    ///
-    /// Panics if the [listener](Self::listen) of the set does not apply the change.
-    pub fn apply_change(&self, kind: ChangeKind, key: &[u8]) -> Result<(), PlanError> {
-        let Some(listener) = self.listener.get() else { return self.apply(kind, key) };
-        let mut result = None;
-        listener.record(kind, key, &mut || result = Some(self.apply(kind, key)));
-        result.expect("a listener applies the change")
-    }
-
-    fn apply(&self, kind: ChangeKind, key: &[u8]) -> Result<(), PlanError> {
-        match kind {
-            ChangeKind::Insert => self.apply_insert(key),
-            ChangeKind::InsertRecent => {
-                self.recent.insert(self.key(key).into(), ());
-                // Release: a reader that sees the flag also sees the entry.
-                self.has_recent.store(true, Ordering::Release);
-                self.apply_insert(key)
-            }
-            ChangeKind::Delete => {
-                self.apply_delete(key);
-                Ok(())
-            }
-        }
-    }
-
-    /// Inserts the id with a key, as [`apply_change`](Self::apply_change) does.
-    #[cfg(feature = "databases")]
-    pub(crate) fn insert_key(&self, key: &[u8]) -> Result<(), PlanError> {
-        self.apply_change(ChangeKind::Insert, key)
-    }
-
-    /// Deletes the id with a key, as [`apply_change`](Self::apply_change) does.
-    #[cfg(feature = "databases")]
-    pub(crate) fn delete_key(&self, key: &[u8]) {
-        self.apply_change(ChangeKind::Delete, key).expect("a deletion needs no new filter");
-    }
-
     fn canonical<'t>(&self, text: &'t [u8]) -> Result<Cow<'t, [u8]>, IdError> {
         self.canonical_and_value(text).map(|(canonical, _)| canonical)
     }
@@ -389,68 +343,6 @@ impl IdSet {
         self.building.store(None);
     }
 
-    /// Records that an id exists now. The set reads the id like a value of a request: a set of integers takes `42`,
-    /// `"42"`, `b"42"` and `"0042"` as the id 42. An insert does not change the [state](Self::state) of the set.
-    ///
-    /// # Errors
-    ///
-    /// [`IdError::NotAnId`] if the value is not an id of the type; [`IdError::Plan`] if a filter must grow and the
-    /// system has no memory. After `Plan`, the set contains the id nevertheless.
-    pub fn insert(&self, id: impl ToId) -> Result<(), IdError> {
-        Ok(self.apply_change(ChangeKind::Insert, &self.canonical(&id.to_id())?)?)
-    }
-
-    fn apply_insert(&self, id: &[u8]) -> Result<(), PlanError> {
-        let value = self.options.id.value_of(id);
-        let current = self.current.load().insert_key(id, value);
-        let building = match &*self.building.load() {
-            Some(building) => building.insert_key(id, value),
-            None => Ok(()),
-        };
-        // If a generation was published between the two inserts above, neither insert has changed the new generation.
-        // Therefore a third insert adds the id to the new generation.
-        self.current.load().insert_key(id, value)?;
-        self.negative.remove(&self.key(id));
-        current.and(building)
-    }
-
-    /// Records that an id was created recently, for example because a response or a push message contains the id. The
-    /// id passes for [`IdSetOptions::recent_for`], even if the source still reports an older deletion.
-    ///
-    /// # Errors
-    ///
-    /// Returns the same errors as [`insert`](Self::insert).
-    pub fn insert_recent(&self, id: impl ToId) -> Result<(), IdError> {
-        Ok(self.apply_change(ChangeKind::InsertRecent, &self.canonical(&id.to_id())?)?)
-    }
-
-    /// Records that an id was deleted. The set reads the id as [`insert`](Self::insert) does.
-    ///
-    /// # Errors
-    ///
-    /// [`IdError::NotAnId`] if the value is not an id of the type.
-    pub fn delete(&self, id: impl ToId) -> Result<(), IdError> {
-        Ok(self.apply_change(ChangeKind::Delete, &self.canonical(&id.to_id())?)?)
-    }
-
-    fn apply_delete(&self, id: &[u8]) {
-        self.delete_current(id);
-        if let Some(building) = &*self.building.load() {
-            // After this deletion, the full read of the building generation may find the id.
-            building.delete_key(id);
-        }
-        self.delete_current(id);
-    }
-
-    fn delete_current(&self, id: &[u8]) {
-        let current = self.current.load();
-        // A source may report all ids that were ever deleted. If the filter does not contain an id, a tombstone would
-        // waste memory.
-        if current.contains(id) {
-            current.delete_key(id);
-        }
-    }
-
     /// Replaces the list of ids that always pass. The set reads each id as [`insert`](Self::insert) does.
     ///
     /// # Errors
@@ -475,123 +367,6 @@ impl IdSet {
     fn list(&self, ids: impl IntoIterator<Item: ToId>) -> Result<Arc<HashSet<Box<[u8]>>>, IdError> {
         let ids = ids.into_iter().map(|id| Ok(self.canonical(&id.to_id())?.into()));
         ids.collect::<Result<_, _>>().map(Arc::new)
-    }
-
-    /// Decides about an id. `text` is the id as written in the request.
-    #[must_use]
-    pub fn decide(&self, text: &[u8]) -> Verdict {
-        match self.options.id.canonical(text) {
-            Ok(id) => self.decide_id(&id),
-            Err(_) => Verdict::Refuse(RefuseReason::NotAnId),
-        }
-    }
-
-    /// Decides about an id in its canonical text. The function ignores the negative cache, because the cache stores
-    /// requests and not ids.
-    #[must_use]
-    pub fn decide_id(&self, id: &[u8]) -> Verdict {
-        let has = |list: &ArcSwap<HashSet<Box<[u8]>>>| {
-            let list = list.load();
-            !list.is_empty() && list.contains(id)
-        };
-        if has(&self.allowed) {
-            return Verdict::Pass(PassReason::Allowed);
-        }
-        if has(&self.denied) {
-            return Verdict::Refuse(RefuseReason::Denied);
-        }
-        // The state is read before the generation. If a state was set after a publication, a decision with this state
-        // also uses the published generation.
-        let state = self.state.read();
-        let generation = self.current.load();
-        if generation.contains(id) {
-            return Verdict::Pass(PassReason::Known);
-        }
-        if self.has_recent.load(Ordering::Acquire)
-            && self.recent.contains_key(&*generation.fold().key(id))
-        {
-            return Verdict::Pass(PassReason::Recent);
-        }
-        if self.is_next(id, &generation) {
-            return Verdict::Pass(PassReason::Next);
-        }
-        self.decide_unknown(self.seen(self.state.at_now(state)))
-    }
-
-    /// Records that the upstream service responded with a status from 200 to 299 for an id of the set. If the set comes
-    /// from a filter, ids with a successful response prove the set.
-    pub fn found(&self, id: &[u8]) {
-        if self.evidence.is_open() {
-            self.evidence.found(id, &self.generation());
-        }
-    }
-
-    /// Records that the upstream service responded with a status from 200 to 299 for an unknown id. Many unknown ids
-    /// with a successful response show that the guard decodes the source wrongly.
-    pub fn missed(&self, id: &[u8]) {
-        self.evidence.missed(id);
-    }
-
-    /// Tests whether the set contains an id in its canonical text. The function ignores the allow list, the deny list,
-    /// the state and the policies.
-    pub(crate) fn knows(&self, id: &[u8]) -> bool {
-        let (generation, key) = (self.generation(), self.key(id));
-        match generation.contains(id) {
-            true => !self.negative.contains_any(&key),
-            false => self.recent.contains_key(&*key),
-        }
-    }
-
-    fn decide_unknown(&self, state: SyncState) -> Verdict {
-        let (passed, refused) = match state {
-            SyncState::Synced => (PassReason::Unsure, RefuseReason::Absent),
-            SyncState::Unproven => (PassReason::Unproven, RefuseReason::Unsure),
-            SyncState::Warming | SyncState::Stale => (PassReason::Unsure, RefuseReason::Unsure),
-        };
-        let passes = match self.options.policies.of(state) {
-            Policy::Pass => true,
-            Policy::Reject => false,
-            Policy::Limit(_) => {
-                let limiter = self.limiters[state as usize].as_ref();
-                limiter.is_some_and(|limiter| limiter.allows(Instant::now()))
-            }
-        };
-        if passes { Verdict::Pass(passed) } else { Verdict::Refuse(refused) }
-    }
-
-    /// Tests whether an id is slightly above the highest id in the set, and whether the rate limit lets the id pass.
-    fn is_next(&self, id: &[u8], generation: &Generation) -> bool {
-        if self.options.next_ids == 0 {
-            return false;
-        }
-        let value = self.options.id.value_of(id);
-        let (Some(value), Some(highest)) = (value, generation.highest()) else { return false };
-        let distance = i128::from(value) - i128::from(highest);
-        (1..=i128::from(self.options.next_ids)).contains(&distance)
-            && self.next.allows(Instant::now())
-    }
-
-    /// Returns a token for [`not_found`](Self::not_found). The caller must call this method before it forwards the
-    /// request. If the id is inserted after this call, `not_found` ignores the 404.
-    #[must_use]
-    pub fn passed(&self, id: &[u8]) -> Passed {
-        self.negative.passed(&self.key(id))
-    }
-
-    /// Records that the upstream service responded with 404 for an id that passed. After this call, the guard refuses
-    /// the same request for [`IdSetOptions::negative_for`].
-    ///
-    /// The set ignores the 404 if the id was created after [`passed`](Self::passed) was called, or within
-    /// [`IdSetOptions::recent_for`] before the response. The upstream service may read an inserted id from a replica
-    /// that lags.
-    pub fn not_found(&self, id: &[u8], passed: Passed, request: RequestKey) {
-        self.negative.insert(&self.key(id), passed, request);
-    }
-
-    /// Tests whether the upstream service recently responded with 404 to the same request.
-    #[must_use]
-    pub fn is_not_found(&self, id: &[u8], request: RequestKey) -> bool {
-        self.negative.contains(&self.key(id), request)
     }
 }
 

@@ -5,7 +5,9 @@ use std::time::Duration;
 use crate::ids::fold::Fold;
 use crate::ids::id::{IdType, IntegerForm};
 use crate::ids::id_set::*;
+use crate::ids::negative_cache::RequestKey;
 use crate::ids::state::Policies;
+use crate::ids::verdict::{PassReason, RefuseReason, Verdict};
 
 fn integers() -> IdType {
     IdType::Integer { min: 1, max: i64::MAX.into(), form: IntegerForm::default() }

@@ -1,0 +1,132 @@
+//! The decisions of a set about the ids of requests, and the responses of the upstream service to these requests.
+
+use std::collections::HashSet;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use arc_swap::ArcSwap;
+
+use crate::ids::generation::Generation;
+use crate::ids::id_set::IdSet;
+use crate::ids::negative_cache::{Passed, RequestKey};
+use crate::ids::state::{Policy, SyncState};
+use crate::ids::verdict::{PassReason, RefuseReason, Verdict};
+
+impl IdSet {
+    /// Decides about an id. `text` is the id as written in the request.
+    #[must_use]
+    pub fn decide(&self, text: &[u8]) -> Verdict {
+        match self.options.id.canonical(text) {
+            Ok(id) => self.decide_id(&id),
+            Err(_) => Verdict::Refuse(RefuseReason::NotAnId),
+        }
+    }
+
+    /// Decides about an id in its canonical text. The function ignores the negative cache, because the cache stores
+    /// requests and not ids.
+    #[must_use]
+    pub fn decide_id(&self, id: &[u8]) -> Verdict {
+        let has = |list: &ArcSwap<HashSet<Box<[u8]>>>| {
+            let list = list.load();
+            !list.is_empty() && list.contains(id)
+        };
+        if has(&self.allowed) {
+            return Verdict::Pass(PassReason::Allowed);
+        }
+        if has(&self.denied) {
+            return Verdict::Refuse(RefuseReason::Denied);
+        }
+        // The state is read before the generation. If a state was set after a publication, a decision with this state
+        // also uses the published generation.
+        let state = self.state.read();
+        let generation = self.current.load();
+        if generation.contains(id) {
+            return Verdict::Pass(PassReason::Known);
+        }
+        if self.has_recent.load(Ordering::Acquire)
+            && self.recent.contains_key(&*generation.fold().key(id))
+        {
+            return Verdict::Pass(PassReason::Recent);
+        }
+        if self.is_next(id, &generation) {
+            return Verdict::Pass(PassReason::Next);
+        }
+        self.decide_unknown(self.seen(self.state.at_now(state)))
+    }
+
+    fn decide_unknown(&self, state: SyncState) -> Verdict {
+        let (passed, refused) = match state {
+            SyncState::Synced => (PassReason::Unsure, RefuseReason::Absent),
+            SyncState::Unproven => (PassReason::Unproven, RefuseReason::Unsure),
+            SyncState::Warming | SyncState::Stale => (PassReason::Unsure, RefuseReason::Unsure),
+        };
+        let passes = match self.options.policies.of(state) {
+            Policy::Pass => true,
+            Policy::Reject => false,
+            Policy::Limit(_) => {
+                let limiter = self.limiters[state as usize].as_ref();
+                limiter.is_some_and(|limiter| limiter.allows(Instant::now()))
+            }
+        };
+        if passes { Verdict::Pass(passed) } else { Verdict::Refuse(refused) }
+    }
+
+    /// Tests whether an id is slightly above the highest id in the set, and whether the rate limit lets the id pass.
+    fn is_next(&self, id: &[u8], generation: &Generation) -> bool {
+        if self.options.next_ids == 0 {
+            return false;
+        }
+        let value = self.options.id.value_of(id);
+        let (Some(value), Some(highest)) = (value, generation.highest()) else { return false };
+        let distance = i128::from(value) - i128::from(highest);
+        (1..=i128::from(self.options.next_ids)).contains(&distance)
+            && self.next.allows(Instant::now())
+    }
+
+    /// Tests whether the set contains an id in its canonical text. The function ignores the allow list, the deny list,
+    /// the state and the policies.
+    pub(crate) fn knows(&self, id: &[u8]) -> bool {
+        let (generation, key) = (self.generation(), self.key(id));
+        match generation.contains(id) {
+            true => !self.negative.contains_any(&key),
+            false => self.recent.contains_key(&*key),
+        }
+    }
+
+    /// Records that the upstream service responded with a status from 200 to 299 for an id of the set. If the set comes
+    /// from a filter, ids with a successful response prove the set.
+    pub fn found(&self, id: &[u8]) {
+        if self.evidence.is_open() {
+            self.evidence.found(id, &self.generation());
+        }
+    }
+
+    /// Records that the upstream service responded with a status from 200 to 299 for an unknown id. Many unknown ids
+    /// with a successful response show that the guard decodes the source wrongly.
+    pub fn missed(&self, id: &[u8]) {
+        self.evidence.missed(id);
+    }
+
+    /// Returns a token for [`not_found`](Self::not_found). The caller must call this method before it forwards the
+    /// request. If the id is inserted after this call, `not_found` ignores the 404.
+    #[must_use]
+    pub fn passed(&self, id: &[u8]) -> Passed {
+        self.negative.passed(&self.key(id))
+    }
+
+    /// Records that the upstream service responded with 404 for an id that passed. After this call, the guard refuses
+    /// the same request for [`IdSetOptions::negative_for`](crate::IdSetOptions::negative_for).
+    ///
+    /// The set ignores the 404 if the id was created after [`passed`](Self::passed) was called, or within
+    /// [`IdSetOptions::recent_for`](crate::IdSetOptions::recent_for) before the response. The upstream service may read
+    /// an inserted id from a replica that lags.
+    pub fn not_found(&self, id: &[u8], passed: Passed, request: RequestKey) {
+        self.negative.insert(&self.key(id), passed, request);
+    }
+
+    /// Tests whether the upstream service recently responded with 404 to the same request.
+    #[must_use]
+    pub fn is_not_found(&self, id: &[u8], request: RequestKey) -> bool {
+        self.negative.contains(&self.key(id), request)
+    }
+}
