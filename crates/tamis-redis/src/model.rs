@@ -7,6 +7,7 @@ use redis::{Arg, Value};
 
 use crate::lock::locked;
 use crate::operations::create_shards::CREATE_SHARD;
+use crate::operations::growth::ADD_LAYER;
 use crate::operations::sweep::CORRECT;
 use crate::transport::blocking::Transport;
 use crate::transport::request::{NodeReply, NodeRequest, SendError};
@@ -81,8 +82,9 @@ impl Data {
                 let increase: &[&[u8]] = &[b"INCRBY", b"i64", b"64", args[4]];
                 self.bitfield(args[3], increase)
             }
-            // The unit tests run only three scripts: `CREATE_SHARD`, `CORRECT` and the script that
-            // deletes a key without a header.
+            "EVAL" if args[1] == ADD_LAYER.as_bytes() => self.add_layer(&args[3..]),
+            // The unit tests run only four scripts: `CREATE_SHARD`, `CORRECT`, `ADD_LAYER` and the
+            // script that deletes a key without a header.
             "EVAL" => {
                 let key = args[3];
                 if self.strings.get(key).is_some_and(|string| !string.starts_with(b"TM")) {
@@ -96,6 +98,23 @@ impl Data {
             return Err(SendError { message: "closed".into() });
         }
         Ok(value)
+    }
+
+    fn add_layer(&mut self, args: &[&[u8]]) -> Value {
+        let [first, new, known, last, header] = args else { panic!("five arguments") };
+        let (layers, known) = (self.string(first)[3], number(known) as u8);
+        let mut counter = 0;
+        if layers == known {
+            let mut string = vec![0; 1 + number(last) as usize];
+            string[..header.len()].copy_from_slice(header);
+            string[2..4].copy_from_slice(&[self.string(first)[2], layers + 1]);
+            self.strings.insert(new.to_vec(), string);
+            self.string(first)[3] += 1;
+        } else if layers == known + 1 {
+            counter = i64::from_be_bytes(self.string(new)[8..16].try_into().unwrap());
+        }
+        let layers = self.string(first)[3];
+        Value::Array([i64::from(layers), counter].map(Value::Int).into())
     }
 
     fn string(&mut self, key: &[u8]) -> &mut Vec<u8> {

@@ -105,15 +105,18 @@ impl Generation {
         std::mem::take(&mut locked(&self.counts).repeats)
     }
 
-    /// Returns how many more items the newest layer of a shard takes. Returns `None` if the client
-    /// has not read the counter.
-    pub(crate) fn room(&self, shard: u32) -> Option<i64> {
+    /// Returns the number of layers of a shard, and how many more items the newest of these layers
+    /// takes. The second value is `None` if the client has not read the counter. Both values are of
+    /// the same moment: two separate calls could return values of different layers.
+    pub(crate) fn layers_and_room(&self, shard: u32) -> (u8, Option<i64>) {
         let counts = locked(&self.counts);
-        match counts.room.get(shard as usize) {
-            Some(_) if counts.layers[shard as usize] >= MAX_LAYERS => Some(i64::MAX),
+        let layers = counts.layers[shard as usize];
+        let room = match counts.room.get(shard as usize) {
+            Some(_) if layers >= MAX_LAYERS => Some(i64::MAX),
             Some(room) => *room,
             None => Some(i64::MAX),
-        }
+        };
+        (layers, room)
     }
 }
 

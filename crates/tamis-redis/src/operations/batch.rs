@@ -9,8 +9,9 @@
 //!
 //! The state words of the replies determine the next step:
 //!
-//! * If a shard has more layers than in the view of the client, the operation also tests the layers
-//!   that are not in the view.
+//! * If a shard has more layers than the operation has tested, the operation also tests the other
+//!   layers. The operation keeps the number of tested layers itself, because the numbers in the view
+//!   may change while the operation waits for replies.
 //! * If a shard is missing or retired, or a newer generation exists, the operation reads the
 //!   metadata again. If the generations have changed, the operation starts again with the new
 //!   generations. If the generations are unchanged, the items of a missing shard get an error.
@@ -18,6 +19,7 @@
 //!   not fit the full layer.
 
 use std::collections::HashSet;
+use std::ops::Range;
 
 use crate::clock::Clock;
 use crate::error::{RedisItemError, printable};
@@ -54,14 +56,24 @@ struct Pass {
     /// the item before the insert.
     found: Vec<Vec<bool>>,
     errors: Vec<Option<RedisItemError>>,
-    /// Inserts that wait for the tests of all layers: the used generation, the shard and the items.
-    unwritten: Vec<(usize, u32, Vec<u32>)>,
-    /// The shards that cannot grow, each with its generation. The newest layer of a shard that
-    /// cannot grow takes all items.
-    overfull: HashSet<(usize, u32)>,
+    unwritten: Vec<Unwritten>,
+    /// The shards that cannot grow, each with its generation and its number of layers. The newest
+    /// layer of a shard that cannot grow takes all items.
+    overfull: HashSet<(usize, u32, u8)>,
     must_reread: bool,
     /// The keys without a header, which inserts into missing shards created.
     created: Vec<Vec<u8>>,
+}
+
+/// Inserts into a shard that wait for the tests of all layers, or for another layer.
+struct Unwritten {
+    /// The index of the used generation.
+    used: usize,
+    shard: u32,
+    items: Vec<u32>,
+    /// The number of layers that this operation has tested for these items. The view may already
+    /// contain a larger number, because all operations of a client share the numbers of the view.
+    tested: u8,
 }
 
 impl<'v> Batch<'v> {
@@ -120,19 +132,14 @@ impl<'v> Batch<'v> {
         let mut probes = Vec::new();
         for (used, &Use { generation, writes, .. }) in self.pass.uses.iter().enumerate() {
             for (shard, items) in by_shard(self.view, generation, self.hashes, 0..count as u32) {
-                let layers = self.view.generations[generation].layers(shard);
-                let first = Probe { generation, shard, layer: 0, items: vec![], is_write: writes };
-                let room = self.view.generations[generation].room(shard);
+                let (layers, room) = self.view.generations[generation].layers_and_room(shard);
                 if writes && layers == 1 && room.is_some_and(|room| room >= items.len() as i64) {
-                    probes.extend(first.each(self.view, &items));
+                    probes.extend(write(self.view, (generation, shard), layers, &items));
                     continue;
                 }
-                let lookup = Probe { is_write: false, ..first };
-                for layer in 0..layers {
-                    probes.extend(Probe { layer, ..lookup.clone() }.each(self.view, &items));
-                }
+                probes.extend(lookups(self.view, (generation, shard), 0..layers, &items));
                 if writes {
-                    self.pass.unwritten.push((used, shard, items));
+                    self.pass.unwritten.push(Unwritten { used, shard, items, tested: layers });
                 }
             }
         }
@@ -156,31 +163,31 @@ impl<'v> Batch<'v> {
         // The batch ignores a failed correction: the counter stays too high.
         replies.drain(..corrections);
         self.learn_time(replies.get(probes.len()));
-        let known: Vec<u8> = probes
-            .iter()
-            .map(|probe| self.view.generations[probe.generation].layers(probe.shard))
-            .collect();
         let mut next = Vec::new();
-        for ((probe, reply), known) in probes.iter().zip(replies).zip(known) {
+        for (probe, reply) in probes.iter().zip(replies) {
             match probe.outcome(self.view, reply) {
                 Ok(outcome) => {
                     self.learn(probe, &outcome);
-                    let layers = self.view.generations[probe.generation].layers(probe.shard);
-                    if probe.layer == 0 {
-                        let lookup = Probe { is_write: false, items: vec![], ..probe.clone() };
-                        for layer in known..layers {
-                            let lookup = Probe { layer, ..lookup.clone() };
-                            next.extend(lookup.each(self.view, &probe.items));
-                        }
-                    }
+                    next.extend(self.untested(probe));
                 }
                 Err(error) => self.fail(probe, &error),
             }
         }
-        if next.is_empty() {
-            next = self.writes();
-        }
+        next.extend(self.writes());
         next
+    }
+
+    /// Returns the lookups of the items of a probe in the layers that the operation has not tested.
+    /// Only the replies of layer 0 contain the present number of layers. Before an insert of
+    /// unwritten items, [`writes`](Self::writes) returns these lookups.
+    fn untested(&self, probe: &Probe) -> Vec<Probe> {
+        let is_unwritten = !probe.is_write && self.pass.uses[self.used(probe)].writes;
+        if probe.layer != 0 || is_unwritten {
+            return Vec::new();
+        }
+        let layers = self.view.generations[probe.generation].layers(probe.shard);
+        let shard = (probe.generation, probe.shard);
+        lookups(self.view, shard, probe.tested..layers, &probe.items)
     }
 
     /// Updates the pass and the view from the reply to a probe.
@@ -228,27 +235,35 @@ impl<'v> Batch<'v> {
         }
     }
 
-    /// Returns the inserts into shards whose layers are all tested. Items that do not fit the
-    /// newest layer stay in `unwritten`.
+    /// Returns the inserts into shards whose layers are all tested, and lookups in the untested
+    /// layers of the other shards. The items that wait for these lookups stay in `unwritten`. Items
+    /// that do not fit the newest layer also stay in `unwritten`.
     fn writes(&mut self) -> Vec<Probe> {
         let mut probes = Vec::new();
-        for (used, shard, mut items) in std::mem::take(&mut self.pass.unwritten) {
+        for unwritten in std::mem::take(&mut self.pass.unwritten) {
+            let Unwritten { used, shard, mut items, tested } = unwritten;
             let (found, errors) = (&self.pass.found[used], &self.pass.errors);
             items.retain(|&item| !found[item as usize] && errors[item as usize].is_none());
+            if items.is_empty() {
+                continue;
+            }
             let generation = self.pass.uses[used].generation;
-            let known = &self.view.generations[generation];
-            let room = match self.pass.overfull.contains(&(generation, shard)) {
+            let (layers, room) = self.view.generations[generation].layers_and_room(shard);
+            if tested < layers {
+                probes.extend(lookups(self.view, (generation, shard), tested..layers, &items));
+                self.pass.unwritten.push(Unwritten { used, shard, items, tested: layers });
+                continue;
+            }
+            let room = match self.pass.overfull.contains(&(generation, shard, layers)) {
                 true => usize::MAX,
-                false => usize::try_from(known.room(shard).unwrap_or(0)).unwrap_or(0),
+                false => usize::try_from(room.unwrap_or(0)).unwrap_or(0),
             };
-            let layer = known.layers(shard) - 1;
             let rest = items.split_off(room.min(items.len()));
             if !rest.is_empty() {
                 let rest = self.without_repeats(used, &items, rest);
-                self.pass.unwritten.push((used, shard, rest));
+                self.pass.unwritten.push(Unwritten { used, shard, items: rest, tested });
             }
-            let write = Probe { generation, shard, layer, items: vec![], is_write: true };
-            probes.extend(write.each(self.view, &items));
+            probes.extend(write(self.view, (generation, shard), layers, &items));
         }
         probes
     }
@@ -317,34 +332,35 @@ impl<'v> Batch<'v> {
     /// Adds layers for the items that do not fit the newest layers. Returns the inserts into the
     /// new layers.
     async fn grow<X: Exchange>(&mut self, exchange: &mut X) -> Vec<Probe> {
-        let full: Vec<(usize, u32)> = self
-            .pass
-            .unwritten
-            .iter()
-            .map(|&(used, shard, _)| (self.pass.uses[used].generation, shard))
-            .collect();
-        let request = |&(generation, shard): &(usize, u32)| {
-            growth::add_layer(&self.view.generations[generation], shard)
+        let request = |unwritten: &Unwritten| {
+            let generation = self.pass.uses[unwritten.used].generation;
+            growth::add_layer(&self.view.generations[generation], unwritten.shard, unwritten.tested)
         };
-        let requests = full.iter().map(request).collect();
+        let requests = self.pass.unwritten.iter().map(request).collect();
         let replies = exchange.exchange(requests).await;
-        for ((number, shard), reply) in full.into_iter().zip(replies) {
+        for (unwritten, reply) in self.pass.unwritten.iter_mut().zip(replies) {
+            let Unwritten { used, shard, tested, .. } = *unwritten;
+            let number = self.pass.uses[used].generation;
             let generation = &self.view.generations[number];
-            let known = generation.layers(shard);
-            match growth::layers(&generation.key(shard, 0), reply) {
+            let error = match growth::layers(&generation.key(shard, 0), reply) {
                 Ok((layers, counter)) => {
                     generation.learn_layers(shard, layers);
-                    generation.learn_count(shard, layers - 1, counter);
-                    self.view.learn_growth(None);
-                    if layers <= known {
-                        self.pass.overfull.insert((number, shard));
+                    if layers == tested + 1 {
+                        generation.learn_count(shard, tested, counter);
+                        // A layer without items needs no lookup.
+                        unwritten.tested += u8::from(counter == 0);
                     }
+                    if layers <= tested {
+                        self.pass.overfull.insert((number, shard, tested));
+                    }
+                    None
                 }
                 Err(error) => {
-                    self.view.learn_growth(Some(error));
-                    self.pass.overfull.insert((number, shard));
+                    self.pass.overfull.insert((number, shard, tested));
+                    Some(error)
                 }
-            }
+            };
+            self.view.learn_growth(error);
         }
         self.writes()
     }
@@ -362,6 +378,31 @@ impl<'v> Batch<'v> {
         };
         errors.into_iter().enumerate().map(result).collect()
     }
+}
+
+/// Returns the lookups of items in some layers of a shard. `shard` is the generation and the shard.
+/// The operation has already tested the layers before `layers`.
+fn lookups(
+    view: &View,
+    (generation, shard): (usize, u32),
+    layers: Range<u8>,
+    items: &[u32],
+) -> Vec<Probe> {
+    let tested = layers.end;
+    let first = Probe { generation, shard, layer: 0, items: vec![], is_write: false, tested };
+    layers.flat_map(|layer| Probe { layer, ..first.clone() }.each(view, items)).collect()
+}
+
+/// Returns the inserts of items into the newest of `layers` layers. The operation has tested all
+/// older layers.
+fn write(
+    view: &View,
+    (generation, shard): (usize, u32),
+    layers: u8,
+    items: &[u32],
+) -> impl Iterator<Item = Probe> + use<> {
+    let (layer, tested) = (layers - 1, layers);
+    Probe { generation, shard, layer, items: Vec::new(), is_write: true, tested }.each(view, items)
 }
 
 #[cfg(test)]

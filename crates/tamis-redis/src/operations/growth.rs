@@ -13,7 +13,7 @@ use crate::transport::request::{NodeReply, NodeRequest, integers};
 ///
 /// The new layer gets the flags and the expiry of layer 0. The script creates the string of the
 /// layer at its full length, so Redis allocates no spare memory.
-const ADD_LAYER: &str = "\
+pub(crate) const ADD_LAYER: &str = "\
 local state = redis.call('GETRANGE', KEYS[1], 0, 7)
 if #state < 8 or string.sub(state, 1, 2) ~= 'TM' then return {0, 0} end
 local layers = string.byte(state, 4)
@@ -38,11 +38,10 @@ const REMOVE_REMAINS: &str = "\
 if redis.call('GETRANGE', KEYS[1], 0, 1) ~= 'TM' then redis.call('DEL', KEYS[1]) end
 return 0";
 
-/// Returns the request that adds a layer to a shard. After the request, other clients may still
+/// Returns the request that adds a layer to a shard with `layers` layers. After the request, other clients may still
 /// insert into a layer that is older than the new layer. Lookups also find the items in older
 /// layers, because lookups test all layers.
-pub(crate) fn add_layer(generation: &Generation, shard: u32) -> NodeRequest {
-    let layers = generation.layers(shard);
+pub(crate) fn add_layer(generation: &Generation, shard: u32, layers: u8) -> NodeRequest {
     let layer = generation.layer(layers);
     let state = State { layers: layers + 1, ..State::new(generation.record.id) };
     let keys = [generation.key(shard, 0), generation.key(shard, layers)];
@@ -51,8 +50,8 @@ pub(crate) fn add_layer(generation: &Generation, shard: u32) -> NodeRequest {
     request
 }
 
-/// Decodes the reply to [`add_layer`]. Returns the number of layers and the counter of the newest
-/// layer.
+/// Decodes the reply to [`add_layer`]. Returns the number of layers and a counter. The counter
+/// belongs to the newest layer only if the shard has one layer more than the request states.
 pub(crate) fn layers(key: &[u8], reply: NodeReply) -> Result<(u8, i64), RedisItemError> {
     let numbers = integers(key, reply)?;
     match (numbers.first().map(|&layers| u8::try_from(layers)), numbers.get(1)) {

@@ -107,12 +107,20 @@ pub(crate) async fn merge<X: Exchange, Y: Exchange>(
         let Some(items) = visited.items else {
             return Err(RedisItemError::MissingShard { key: printable(&key) }.into());
         };
-        while target.generations[0].layers(shard) <= layer {
-            let request = growth::add_layer(&target.generations[0], shard);
+        let mut known = target.generations[0].layers(shard);
+        while known <= layer {
+            let request = growth::add_layer(&target.generations[0], shard, known);
             let reply = to.exchange(vec![request]).await.remove(0);
             let (layers, counter) = growth::layers(&key, reply)?;
+            if layers <= known {
+                // The shard has lost layers, so each further attempt fails in the same way.
+                return Err(RedisItemError::Unsettled.into());
+            }
             target.generations[0].learn_layers(shard, layers);
-            target.generations[0].learn_count(shard, layers - 1, counter);
+            if layers == known + 1 {
+                target.generations[0].learn_count(shard, known, counter);
+            }
+            known = layers;
         }
         let len = target.generations[0].layer(layer).bytes();
         let is_merged = merge_shard(to, target, (shard, layer), from, &key, len, items).await?;

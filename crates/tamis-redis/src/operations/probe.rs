@@ -29,6 +29,10 @@ pub(crate) struct Probe {
     /// The indexes of the items in the batch.
     pub(crate) items: Vec<u32>,
     pub(crate) is_write: bool,
+    /// The number of layers that the operation has tested for these items, or tests in the same
+    /// round trip. The operation compares the reply with this number, and not with the number in
+    /// the view: other operations of the client may change the view before the reply arrives.
+    pub(crate) tested: u8,
 }
 
 /// The decoded reply to a probe.
@@ -55,8 +59,9 @@ impl Probe {
         let probes = view.generations[self.generation].layer(self.layer).probes;
         let chunks: Vec<_> =
             items.chunks((MAX_PROBES / probes as usize).max(1)).map(<[u32]>::to_vec).collect();
-        let Self { generation, shard, layer, is_write, .. } = *self;
-        chunks.into_iter().map(move |items| Self { generation, shard, layer, items, is_write })
+        let Self { generation, shard, layer, is_write, tested, .. } = *self;
+        let chunk = move |items| Self { generation, shard, layer, items, is_write, tested };
+        chunks.into_iter().map(chunk)
     }
 
     pub(crate) fn key(&self, view: &View) -> Vec<u8> {

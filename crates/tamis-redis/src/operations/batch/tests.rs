@@ -1,10 +1,14 @@
+use std::pin::Pin;
+use std::task::{Context, Poll, Waker};
+
 use super::*;
 use crate::RedisFilter;
 use crate::layouts::header::{HAS_NEXT_OFFSET, RETIRED_OFFSET};
 use crate::layouts::metadata::{GenerationRecord, Metadata};
 use crate::model::Model;
-use crate::operations::create_shards;
+use crate::operations::{create_shards, lifecycle};
 use crate::plan::RedisPlan;
+use crate::transport::blocking::Transport as _;
 use crate::transport::exchange::{Blocking, complete};
 
 fn filter(items: u64) -> RedisFilter<Model> {
@@ -181,4 +185,132 @@ fn create(filter: &RedisFilter<Model>, record: &GenerationRecord) {
         crate::layouts::generation_view::Generation::new(b"f", record.clone()).unwrap();
     complete(create_shards::create_shards(&mut Blocking(&filter.transport), &generation, None))
         .unwrap();
+}
+
+/// An exchange whose replies arrive one poll after the server has executed the requests.
+struct Delayed<'m>(&'m Model);
+
+impl Exchange for Delayed<'_> {
+    async fn exchange(&mut self, requests: Vec<NodeRequest>) -> Vec<NodeReply> {
+        let replies = self.0.send(&requests);
+        let mut has_waited = false;
+        std::future::poll_fn(|_| match std::mem::replace(&mut has_waited, true) {
+            false => Poll::Pending,
+            true => Poll::Ready(()),
+        })
+        .await;
+        replies
+    }
+}
+
+/// Runs operations of one client at the same time: each operation sends its next requests before
+/// any operation gets the replies to its previous requests, and the first operation is always the
+/// first to get its replies.
+fn at_once<const N: usize>(
+    filter: &RedisFilter<Model>,
+    client: &View,
+    operations: [(Kind, &[u64]); N],
+) -> [Vec<bool>; N] {
+    let mut futures = operations.map(|(kind, hashes)| {
+        let mut view = client.latest();
+        let run = async move {
+            Batch::new(&mut view, kind, hashes, 0).run(&mut Delayed(&filter.transport)).await
+        };
+        Some(Box::pin(run) as Pin<Box<dyn Future<Output = _>>>)
+    });
+    let mut results = [const { Vec::new() }; N];
+    for _ in 0..100 {
+        for (future, result) in futures.iter_mut().zip(&mut results) {
+            let Some(running) = future else { continue };
+            if let Poll::Ready(ready) =
+                running.as_mut().poll(&mut Context::from_waker(Waker::noop()))
+            {
+                (*result, *future) = (ok(ready), None);
+            }
+        }
+    }
+    assert!(futures.iter().all(Option::is_none), "the operations end");
+    results
+}
+
+/// Returns a filter with one shard that grows, and the view of a second client.
+fn growing() -> (RedisFilter<Model>, View) {
+    let plan = RedisPlan::new(100, 0.01).unwrap().growing().unwrap();
+    let filter = RedisFilter::create(Model::default(), "f", &plan).unwrap();
+    assert_eq!(filter.view.generations[0].shards(), 1);
+    let view = complete(lifecycle::open(&mut Blocking(&filter.transport), b"f")).unwrap();
+    (filter, view)
+}
+
+/// Inserts items until the shard has `layers` layers. Returns all items.
+fn grow_to(filter: &RedisFilter<Model>, layers: u8) -> Vec<u64> {
+    let mut all: Vec<u64> = Vec::new();
+    while filter.view.generations[0].layers(0) < layers {
+        let more: Vec<u64> = (all.len() as u64..).take(20).collect();
+        filter.insert_hashes(&hashes(&more));
+        all.extend(more);
+    }
+    hashes(&all)
+}
+
+fn hashes(items: &[u64]) -> Vec<u64> {
+    items.iter().map(|item| tamis::Hasher::default().hash_item(item)).collect()
+}
+
+/// Returns the counter of a layer.
+fn counter(filter: &RedisFilter<Model>, layer: u8) -> u64 {
+    let key = filter.view.generations[0].key(0, layer);
+    u64::from_be_bytes(filter.transport.data().strings[&key][8..16].try_into().unwrap())
+}
+
+#[test]
+fn a_lookup_tests_a_layer_that_another_call_of_the_client_has_learned_meanwhile() {
+    let (filter, client) = growing();
+    let items = grow_to(&filter, 3);
+    for other in [Kind::Lookup, Kind::Insert] {
+        let client = View::new(b"f", Metadata::clone(&client.metadata)).unwrap();
+        let [_, found] = at_once(&filter, &client, [(other, &items[..1]), (Kind::Lookup, &items)]);
+        let lost = found.iter().filter(|&&found| !found).count();
+        assert_eq!(lost, 0, "of {} items", items.len());
+    }
+}
+
+#[test]
+fn an_insert_tests_a_layer_that_another_call_of_the_client_has_learned_meanwhile() {
+    for has_room in [false, true] {
+        let (filter, client) = growing();
+        let new_client = || View::new(b"f", Metadata::clone(&client.metadata)).unwrap();
+        let clients: Vec<View> = std::iter::repeat_with(new_client).take(8).collect();
+        if has_room {
+            // After a client has read the counter, the client inserts without a lookup.
+            for client in &clients {
+                at_once(&filter, client, [(Kind::Lookup, &[7])]);
+            }
+        }
+        let items = grow_to(&filter, 3);
+        for (client, items) in clients.iter().zip(items.chunks(items.len().div_ceil(8))) {
+            let operations = [(Kind::Lookup, &items[..1]), (Kind::Insert, items)];
+            let [_, new] = at_once(&filter, client, operations);
+            assert!(!new.contains(&true), "{has_room}: each item is stored: {new:?}");
+        }
+        let next = filter.view.generations[0].key(0, 3);
+        assert!(!filter.transport.data().strings.contains_key(&next), "no insert needs a layer");
+    }
+}
+
+#[test]
+fn two_calls_of_a_client_that_grow_a_shard_at_once_keep_to_the_capacity() {
+    let (filter, client) = growing();
+    let full = client.generations[0].layer(0).capacity;
+    filter.insert_hashes(&hashes(&items(full)));
+    assert_eq!(counter(&filter, 0), full);
+    let capacity = client.generations[0].layer(1).capacity;
+    let few = hashes(&(1000..1010).collect::<Vec<u64>>());
+    let many = hashes(&(2000..2000 + 3 * capacity).collect::<Vec<u64>>());
+    let [_, new] = at_once(&filter, &client, [(Kind::Insert, &few), (Kind::Insert, &many)]);
+    assert!(new.iter().filter(|&&new| new).count() as u64 > 3 * capacity - 20);
+    let stored = counter(&filter, 1);
+    // Both calls read the counter of the new layer before either call inserts.
+    assert!(stored <= capacity + 10, "{stored} items in a layer for {capacity}");
+    assert!(filter.transport.data().strings.contains_key(&client.generations[0].key(0, 2)));
 }
