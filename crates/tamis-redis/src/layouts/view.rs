@@ -6,10 +6,14 @@
 //! missing shard.
 //!
 //! The operations of a client may run at the same time. Each operation works on its own [`View`], a
-//! cheap copy, and keeps its generations until it reads the metadata again. What an operation reads
-//! from the server is at once in the part that all views of the client share. If two operations
-//! read the metadata at the same time, the shared part may keep the older metadata. This is as safe
-//! as a stale view of another client.
+//! cheap copy, and keeps its generations until it reads the metadata again. An operation writes each
+//! value that it reads to the state that all views of the client share.
+//!
+//! Replies may arrive in another order than the server has sent them. If the shared metadata changes
+//! while an operation reads the metadata, the operation uses the metadata that it has read, and does
+//! not change the shared metadata. Older metadata therefore never replaces newer metadata. The shared
+//! metadata may be older than the metadata of the operation. This is as safe as a stale view of
+//! another client.
 
 use std::future::Future;
 use std::ops::Deref;
@@ -41,10 +45,12 @@ struct Shared {
     slices: SingleFlight<Result<(), RedisItemError>>,
 }
 
-/// What a client has read about a filter.
+/// The metadata and the server properties that a client has read.
 #[derive(Clone, Debug)]
 pub(crate) struct Known {
     pub(crate) metadata: Arc<Metadata>,
+    /// The number of changes of the shared metadata.
+    version: u64,
     /// The generations of `metadata`, in the same order.
     pub(crate) generations: Arc<[Generation]>,
     /// Whether the server supports `BITFIELD_RO`, which Redis has since version 6.2.
@@ -91,6 +97,7 @@ impl View {
             .collect::<Result<_, _>>()?;
         let known = Known {
             metadata: Arc::new(metadata),
+            version: 0,
             generations,
             has_bitfield_ro: true,
             growth_error: None,
@@ -113,7 +120,8 @@ impl View {
         work: impl Future<Output = Result<(), RedisItemError>> + Send,
     ) -> Result<(), RedisItemError> {
         let result = self.shared.slices.run(work).await;
-        *self = self.latest();
+        let shared = locked(&self.shared.known).clone();
+        self.adopt(shared);
         result
     }
 
@@ -130,7 +138,9 @@ impl View {
         if metadata.hasher != self.metadata.hasher || metadata.window != self.metadata.window {
             return Err(RedisItemError::Replaced { name: name() });
         }
+        let is_unchanged = metadata == *self.known.metadata;
         let mut shared = locked(&self.shared.known);
+        let mut known = shared.clone();
         if metadata != *shared.metadata {
             let all = || shared.generations.iter().chain(self.generations.iter());
             let generation = |record: &GenerationRecord| {
@@ -143,13 +153,25 @@ impl View {
                         .expect("the name was checked when the view was created"),
                 }
             };
-            let generations = metadata.generations.iter().map(generation).collect();
-            shared.generations = generations;
-            shared.metadata = Arc::new(metadata);
+            known.generations = metadata.generations.iter().map(generation).collect();
+            known.metadata = Arc::new(metadata);
+            // If the version has changed since the operation last used the shared metadata, the
+            // shared metadata may be newer than the metadata that the operation has read.
+            if self.known.version == shared.version {
+                known.version += 1;
+                shared.clone_from(&known);
+            }
         }
-        let is_unchanged = shared.metadata == self.known.metadata;
-        self.known = shared.clone();
+        drop(shared);
+        self.adopt(known);
         Ok(if is_unchanged { Update::Unchanged } else { Update::Changed })
+    }
+
+    /// Replaces the values of this view. The view keeps its own clock, because the operation must
+    /// compare times that the server sent after the requests of this operation. The server may have
+    /// sent the shared time earlier.
+    fn adopt(&mut self, known: Known) {
+        self.known = Known { clock: self.known.clock.or(known.clock), ..known };
     }
 
     /// Stores a time of the server. Of two times, the time that was received last stays.
@@ -339,6 +361,43 @@ mod tests {
         assert_eq!(other.update(Some(new.encode().as_bytes())), Ok(Update::Changed));
         assert_eq!(other.generations[1].take_repeats(), [((0, 0), 5)].into());
         assert_eq!(one.generations[1].take_repeats(), [].into(), "another operation has them");
+    }
+
+    #[test]
+    fn an_older_read_does_not_replace_newer_metadata() {
+        let old = metadata(&[Role::Current]);
+        let mut new = old.clone();
+        new.generations.push(metadata(&[Role::Building]).generations.remove(0));
+        let view = View::new(b"a", old.clone()).unwrap();
+        let (mut late, mut early) = (view.latest(), view.latest());
+        assert_eq!(early.update(Some(new.encode().as_bytes())), Ok(Update::Changed));
+        early.generations[1].add_repeats(0, 0, 5);
+        drop(early);
+        // The server executed the read of `late` before the change, and the reply comes late.
+        assert_eq!(late.update(Some(old.encode().as_bytes())), Ok(Update::Unchanged));
+        assert_eq!((late.generations.len(), view.latest().generations.len()), (1, 2));
+        // The next read of the same operation began later, so its result is newer.
+        assert_eq!(late.update(Some(new.encode().as_bytes())), Ok(Update::Changed));
+        assert_eq!(late.generations[1].take_repeats(), [((0, 0), 5)].into());
+        assert_eq!(late.update(Some(old.encode().as_bytes())), Ok(Update::Changed));
+        assert_eq!(view.latest().generations.len(), 1);
+    }
+
+    #[test]
+    fn an_operation_keeps_its_clock_when_it_reads_the_metadata() {
+        let clock = |millis: u64| {
+            let part = |part: u64| redis::Value::BulkString(part.to_string().into_bytes());
+            let time = redis::Value::Array([millis / 1000, 0].map(part).into());
+            Clock::decode(b"a", Ok(time)).unwrap()
+        };
+        let metadata = metadata(&[Role::Current]);
+        let mut view = View::new(b"a", metadata.clone()).unwrap();
+        view.learn_clock(clock(9_000_000));
+        // The server sent this time earlier, but the reply to another operation came later.
+        view.latest().learn_clock(clock(1_000_000));
+        view.update(Some(metadata.encode().as_bytes())).unwrap();
+        assert!(view.clock.unwrap().now() >= 9_000_000);
+        assert!(view.latest().clock.unwrap().now() < 9_000_000);
     }
 
     #[test]
