@@ -1,12 +1,15 @@
 //! Runs work once for all callers that need its result at the same time.
 //!
-//! The first caller, the leader, runs the work. The callers that come before the work ends wait for
-//! the leader and get a clone of its result, also if the result is an error. A server that does not
-//! respond therefore delays all callers by one timeout, not each caller by the timeouts of all
-//! callers before. If the future of the leader is dropped, one of the waiting callers runs its own
-//! work.
+//! The first caller, the leader, runs the work. Callers that arrive while the work runs wait for the
+//! leader. Each waiting caller gets a clone of the result or of the error. If the server does not
+//! respond, all callers therefore wait for one timeout.
+//!
+//! If the future of the leader is dropped, one of the waiting callers runs its own work. A caller
+//! also stops waiting at its deadline: the future of the leader may exist although no program polls
+//! the future. One of the callers whose deadline is over then runs its own work.
 
 use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex};
 use std::task::{Poll, Waker};
 
@@ -40,7 +43,12 @@ impl<T: Clone> SingleFlight<T> {
     }
 
     /// Runs the work, or waits for the work of another caller. Returns the result of the work.
-    pub(crate) async fn run(&self, work: impl Future<Output = T> + Send) -> T {
+    /// `deadline` returns a future that ends when the caller no longer waits for another caller.
+    pub(crate) async fn run<D: Future<Output = ()> + Send>(
+        &self,
+        work: impl Future<Output = T> + Send,
+        deadline: impl Fn() -> D + Send,
+    ) -> T {
         loop {
             match self.join() {
                 Ok(leader) => {
@@ -49,9 +57,10 @@ impl<T: Clone> SingleFlight<T> {
                     return result;
                 }
                 Err(flight) => {
-                    if let Some(result) = landing(&flight).await {
+                    if let Some(result) = landing(&flight, pin!(deadline())).await {
                         return result;
                     }
+                    remove(&self.present, &flight);
                 }
             }
         }
@@ -70,8 +79,12 @@ impl<T: Clone> SingleFlight<T> {
     }
 }
 
-/// Waits for the end of a flight. Returns the result, or `None` if the leader was dropped.
-async fn landing<T: Clone>(flight: &Mutex<Flight<T>>) -> Option<T> {
+/// Waits for the end of a flight. Returns the result, or `None` if the leader was dropped or the
+/// deadline is over.
+async fn landing<T: Clone>(
+    flight: &Mutex<Flight<T>>,
+    mut deadline: Pin<&mut (impl Future<Output = ()> + Send)>,
+) -> Option<T> {
     poll_fn(|context| {
         let mut flight = locked(flight);
         if flight.is_over {
@@ -80,14 +93,20 @@ async fn landing<T: Clone>(flight: &Mutex<Flight<T>>) -> Option<T> {
         if !flight.waiting.iter().any(|waker| waker.will_wake(context.waker())) {
             flight.waiting.push(context.waker().clone());
         }
-        Poll::Pending
+        drop(flight);
+        deadline.as_mut().poll(context).map(|()| None)
     })
     .await
 }
 
+/// Removes a flight, so that the next caller runs its own work. The flight of another leader stays.
+fn remove<T>(present: &Mutex<Option<Arc<Mutex<Flight<T>>>>>, flight: &Arc<Mutex<Flight<T>>>) {
+    locked(present).take_if(|present| Arc::ptr_eq(present, flight));
+}
+
 impl<T> Drop for Leader<'_, T> {
     fn drop(&mut self) {
-        *locked(self.present) = None;
+        remove(self.present, &self.flight);
         let waiting = {
             let mut flight = locked(&self.flight);
             flight.is_over = true;
@@ -99,7 +118,7 @@ impl<T> Drop for Leader<'_, T> {
 
 #[cfg(test)]
 mod tests {
-    use std::pin::pin;
+    use std::future::{pending, ready};
     use std::sync::mpsc;
     use std::task::Context;
 
@@ -113,20 +132,23 @@ mod tests {
         let flight = SingleFlight::new();
         let mut context = Context::from_waker(Waker::noop());
         let (release, released) = mpsc::channel::<()>();
-        let mut leader = pin!(flight.run(async move {
-            poll_fn(move |_| match released.try_recv() {
-                Ok(()) => Poll::Ready(7),
-                Err(_) => Poll::Pending,
-            })
-            .await
-        }));
+        let mut leader = pin!(flight.run(
+            async move {
+                poll_fn(move |_| match released.try_recv() {
+                    Ok(()) => Poll::Ready(7),
+                    Err(_) => Poll::Pending,
+                })
+                .await
+            },
+            pending
+        ));
         assert!(leader.as_mut().poll(&mut context).is_pending());
         std::thread::scope(|scope| {
             let (ended, ends) = mpsc::channel();
             for _ in 0..8 {
                 let (flight, ended) = (&flight, ended.clone());
                 scope.spawn(move || {
-                    ended.send(complete(flight.run(async { 8 }))).unwrap();
+                    ended.send(complete(flight.run(async { 8 }, pending))).unwrap();
                 });
             }
             let waiting =
@@ -138,17 +160,21 @@ mod tests {
                 assert_eq!(ends.recv_timeout(DEADLINE), Ok(7), "a caller gets the shared result");
             }
         });
-        assert_eq!(complete(flight.run(async { 9 })), 9, "the next caller runs its own work");
+        assert_eq!(
+            complete(flight.run(async { 9 }, pending)),
+            9,
+            "the next caller runs its own work"
+        );
     }
 
     #[test]
     fn a_dropped_leader_hands_over_to_a_waiting_caller() {
         let flight = SingleFlight::new();
         let mut context = Context::from_waker(Waker::noop());
-        let mut leader = Box::pin(flight.run(std::future::pending::<u32>()));
+        let mut leader = Box::pin(flight.run(pending::<u32>(), pending));
         assert!(leader.as_mut().poll(&mut context).is_pending());
         std::thread::scope(|scope| {
-            let waiting = scope.spawn(|| complete(flight.run(async { 8 })));
+            let waiting = scope.spawn(|| complete(flight.run(async { 8 }, pending)));
             let is_waiting =
                 || locked(&flight.present).as_ref().is_some_and(|f| !locked(f).waiting.is_empty());
             tamis_testing::wait_until("a caller waits", is_waiting);
@@ -157,5 +183,32 @@ mod tests {
             tamis_testing::wait_until("the waiting caller runs its work", ends);
             assert_eq!(waiting.join().unwrap(), 8);
         });
+    }
+
+    #[test]
+    fn a_caller_whose_deadline_is_over_runs_its_own_work() {
+        let flight = SingleFlight::new();
+        let mut context = Context::from_waker(Waker::noop());
+        let is_released = std::sync::atomic::AtomicBool::new(false);
+        let is_released = &is_released;
+        let stopped = |result| async move {
+            poll_fn(|_| match is_released.load(std::sync::atomic::Ordering::SeqCst) {
+                true => Poll::Ready(result),
+                false => Poll::Pending,
+            })
+            .await
+        };
+        let mut first = Box::pin(flight.run(stopped(7), pending));
+        assert!(first.as_mut().poll(&mut context).is_pending());
+        let mut second = Box::pin(flight.run(stopped(8), || ready(())));
+        assert!(second.as_mut().poll(&mut context).is_pending(), "the second caller leads");
+        let mut third = Box::pin(flight.run(async { 9 }, pending));
+        assert!(third.as_mut().poll(&mut context).is_pending(), "the third caller waits");
+        is_released.store(true, std::sync::atomic::Ordering::SeqCst);
+        // The end of the first work does not end the second flight.
+        assert_eq!(first.as_mut().poll(&mut context), Poll::Ready(7));
+        assert!(third.as_mut().poll(&mut context).is_pending());
+        assert_eq!(second.as_mut().poll(&mut context), Poll::Ready(8));
+        assert_eq!(third.as_mut().poll(&mut context), Poll::Ready(8));
     }
 }

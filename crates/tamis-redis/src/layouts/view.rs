@@ -119,7 +119,7 @@ impl View {
         &mut self,
         work: impl Future<Output = Result<(), RedisItemError>> + Send,
     ) -> Result<(), RedisItemError> {
-        let result = self.shared.slices.run(work).await;
+        let result = self.shared.slices.run(work, std::future::pending).await;
         let shared = locked(&self.shared.known).clone();
         self.adopt(shared);
         result

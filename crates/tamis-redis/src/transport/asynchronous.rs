@@ -50,7 +50,9 @@ impl AsyncConnect for Client {
 ///
 /// The calls of all tasks are in flight on the connection at the same time. After a failure, the
 /// next call opens a new connection, and all calls that wait for a connection wait for this one. If
-/// the server accepts no connection, the waiting calls get the same error.
+/// the server accepts no connection, the waiting calls get the same error. A call waits for the
+/// connection of another call at most for the timeouts [`Patience::connect`] and
+/// [`Patience::response`] together, and then opens a connection itself.
 pub struct AsyncLine<C> {
     shared: Arc<Shared<C>>,
 }
@@ -109,9 +111,15 @@ impl<C: AsyncConnect> AsyncLine<C> {
             return Ok(connection);
         }
         // The connection opens in a task, because the other callers wait for the connection also if
-        // the program drops or no longer polls the future of this caller.
+        // the program drops or no longer polls the future of this caller. The task belongs to the
+        // runtime of this caller. The program may stop driving this runtime, so the callers in other
+        // runtimes wait only until a deadline.
         let shared = Arc::clone(&self.shared);
-        let task = tokio::spawn(async move { shared.connecting.run(shared.open()).await });
+        let task = tokio::spawn(async move {
+            let Patience { connect, response, .. } = shared.patience;
+            let deadline = || tokio::time::sleep(connect.saturating_add(response));
+            shared.connecting.run(shared.open(), deadline).await
+        });
         task.await.unwrap_or_else(|_| Err(no_address()))
     }
 }

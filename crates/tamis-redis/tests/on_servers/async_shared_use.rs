@@ -139,6 +139,16 @@ async fn a_shared_filter_grows_and_is_rebuilt_while_tasks_insert() {
 /// A server that answers `+OK` to `CLIENT`, and to any other command its `replies` in turn: nothing
 /// for an empty reply. Counts its connections.
 fn server_with(reply: fn(usize) -> &'static str) -> (String, Arc<AtomicUsize>) {
+    server_with_each(move |connection, word| match word {
+        "CLIENT" => "+OK\r\n",
+        _ => reply(connection),
+    })
+}
+
+/// A server that sends a reply for the number of the connection and the name of the command.
+fn server_with_each(
+    reply: impl Fn(usize, &str) -> &'static str + Clone + Send + 'static,
+) -> (String, Arc<AtomicUsize>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("redis://{}", listener.local_addr().unwrap());
     let connections = Arc::new(AtomicUsize::new(0));
@@ -146,13 +156,13 @@ fn server_with(reply: fn(usize) -> &'static str) -> (String, Arc<AtomicUsize>) {
     std::thread::spawn(move || {
         for client in listener.incoming() {
             let (mut client, connection) = (client.unwrap(), count.fetch_add(1, Ordering::SeqCst));
+            let reply = reply.clone();
             std::thread::spawn(move || {
                 let mut reader = std::io::BufReader::new(client.try_clone().unwrap());
                 let mut parser = redis::Parser::new();
                 while let Ok(command) = parser.parse_value(&mut reader) {
                     let words: Vec<String> = redis::from_redis_value(command).unwrap();
-                    let text = if words[0] == "CLIENT" { "+OK\r\n" } else { reply(connection) };
-                    if client.write_all(text.as_bytes()).is_err() {
+                    if client.write_all(reply(connection, &words[0]).as_bytes()).is_err() {
                         break;
                     }
                 }
@@ -202,6 +212,44 @@ async fn many_callers_of_a_silent_server_fail_after_the_timeouts_of_one_caller()
     // Each caller makes two attempts.
     let opened = connections.load(Ordering::SeqCst);
     assert!((1..20).contains(&opened), "{opened}");
+}
+
+#[test]
+fn a_runtime_that_is_not_driven_does_not_hold_the_callers_of_another_runtime() {
+    let runtime = |_| tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let [stopped, running] = [(), ()].map(runtime);
+    // The handshake of the first connection never ends.
+    let (url, connections) = server_with_each(|connection, word| match (connection, word) {
+        (0, _) => "",
+        (_, "CLIENT") => "+OK\r\n",
+        _ => "$-1\r\n",
+    });
+    let (connect, response) = (Duration::from_millis(500), Duration::from_millis(500));
+    let node = AsyncSingleNode::new(&url, Patience { connect, response, ..patience() }).unwrap();
+    stopped.block_on(async {
+        let send = node.send(get());
+        let opened = async {
+            while connections.load(Ordering::SeqCst) == 0 {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        };
+        let first = timeout(DEADLINE, async {
+            tokio::select! { _ = send => {}, () = opened => {} }
+        });
+        first.await.expect("waited in vain until the client connects");
+    });
+    // Nothing polls the tasks of `stopped` any longer, but the runtime exists.
+    let replies = running.block_on(async {
+        let mut tasks = JoinSet::new();
+        for _ in 0..20 {
+            let node = node.clone();
+            tasks.spawn(async move { node.send(get()).await });
+        }
+        all(tasks).await
+    });
+    assert!(replies.iter().all(|replies| *replies == [Ok(redis::Value::Nil)]), "{replies:?}");
+    assert_eq!(connections.load(Ordering::SeqCst), 2, "one of the other callers connects");
+    stopped.shutdown_background();
 }
 
 #[tokio::test(flavor = "multi_thread")]
