@@ -15,7 +15,8 @@ use crate::transport::server_url::ServerUrlError;
 /// connections.
 ///
 /// The pipelines of all nodes run at the same time. Each pipeline is a task of tokio. The calls of
-/// several tasks are in flight on each connection at the same time.
+/// several tasks are in flight on each connection at the same time. The connection to a node without
+/// slots is closed after its calls.
 #[derive(Clone)]
 pub struct AsyncClusterNodes {
     shared: Arc<Cluster<AsyncLine<Client>>>,
@@ -47,7 +48,7 @@ impl AsyncClusterNodes {
             pipeline.cmd("CLUSTER").arg("SLOTS");
             let reply = self.line(&address).exchange(&pipeline, 1).await;
             match reply.map(|mut values| values.pop()) {
-                Ok(Some(slots)) if self.shared.routes().load(&address, &slots) => return Ok(()),
+                Ok(Some(slots)) if self.shared.load(&address, &slots) => return Ok(()),
                 Ok(Some(Value::ServerError(error))) => last = error.into(),
                 Ok(_) => {}
                 Err(error) => last = error,

@@ -168,8 +168,10 @@ const MAX_IDLE: usize = 64;
 /// The connections to one server. Clones share the connections.
 ///
 /// Each call in flight has its own connection: an idle connection, or a new connection. Calls of
-/// different threads run at the same time and do not wait for each other. After a call, at most 64
-/// idle connections stay open. After a failure, a `Line` closes all idle connections, and the next
+/// different threads run at the same time and do not wait for each other. The number of connections
+/// in flight has no limit: a program with 1000 threads that call at the same time opens 1000
+/// connections. A program that must open fewer connections limits its own calls. After a call, at
+/// most 64 idle connections stay open. After a failure, a `Line` closes all idle connections, and the next
 /// calls open new connections.
 pub struct Line<C> {
     shared: Arc<Shared<C>>,
@@ -301,9 +303,9 @@ impl<C: Connect> Transport for Line<C> {
     }
 }
 
-/// The connections to one server, as many as calls are in flight. The first request opens the first
-/// connection. After a failure, the next request opens a new connection. Clones share the
-/// connections ([`Line`]).
+/// The connections to one server. Each call in flight has its own connection, and the number of
+/// connections has no limit. The first request opens the first connection. After a failure, the next
+/// request opens a new connection. Clones share the connections ([`Line`]).
 ///
 /// # Examples
 ///

@@ -16,7 +16,8 @@ use crate::transport::server_url::{ServerUrlError, client};
 /// The transport sends one pipeline to each node, and then waits for all replies. A batch therefore
 /// takes the time of one round trip. The transport follows the redirections `MOVED` and `ASK`, and
 /// reads the slots of the cluster again after a failure. Calls of different threads run at the same
-/// time, each on its own connections ([`Line`]). Clones share the connections.
+/// time, each on its own connections ([`Line`]). Clones share the connections. The idle connections
+/// to a node without slots are closed.
 ///
 /// # Examples
 ///
@@ -76,6 +77,19 @@ impl<L: Clone> Cluster<L> {
         };
         locked(&self.lines).entry(address.clone()).or_insert_with(new).clone()
     }
+
+    /// Stores the slots that the node `from` has sent, and closes the idle connections to nodes
+    /// without slots. The calls in flight keep their connections. Returns false if the reply
+    /// contains no slots.
+    pub(crate) fn load(&self, from: &str, slots: &Value) -> bool {
+        let mut routes = self.routes();
+        if !routes.load(from, slots) {
+            return false;
+        }
+        let nodes = routes.nodes();
+        locked(&self.lines).retain(|address, _| nodes.binary_search(address).is_ok());
+        true
+    }
 }
 
 impl ClusterNodes {
@@ -101,7 +115,7 @@ impl ClusterNodes {
         let mut last = no_address();
         for address in self.shared.addresses() {
             match self.slots_of(&address) {
-                Ok(slots) if self.shared.routes().load(&address, &slots) => return Ok(()),
+                Ok(slots) if self.shared.load(&address, &slots) => return Ok(()),
                 Ok(Value::ServerError(error)) => last = error.into(),
                 Ok(_) => {}
                 Err(error) => last = error,
@@ -259,5 +273,35 @@ pub(crate) fn address_of(client: &Client) -> Address {
             format!("{host}:{port}").into()
         }
         other => other.to_string().into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn slots(nodes: &[&str]) -> Value {
+        let mut first = 0;
+        let range = |host: &&str| {
+            let node = vec![Value::BulkString((*host).into()), Value::Int(1)];
+            let range = [Value::Int(first), Value::Int(first + 99), Value::Array(node)];
+            first += 100;
+            Value::Array(range.into())
+        };
+        Value::Array(nodes.iter().map(range).collect())
+    }
+
+    #[test]
+    fn the_connections_to_a_node_without_slots_are_closed() {
+        let cluster = Cluster::new(["redis://a:1"], Patience::default(), false).unwrap();
+        let line = |address: &str| cluster.line(&address.into(), |_, _| Arc::new(()));
+        assert!(cluster.load("a:1", &slots(&["a", "b", "c"])));
+        let lines = ["a:1", "b:1", "c:1"].map(line);
+        // A call may still use a connection to the node `b`.
+        assert!(cluster.load("a:1", &slots(&["a", "c", "d"])));
+        assert_eq!(lines.each_ref().map(Arc::strong_count), [2, 1, 2]);
+        assert!(!cluster.load("a:1", &Value::Nil));
+        assert_eq!(lines.each_ref().map(Arc::strong_count), [2, 1, 2]);
+        assert!(Arc::ptr_eq(&line("c:1"), &lines[2]) && !Arc::ptr_eq(&line("b:1"), &lines[1]));
     }
 }
