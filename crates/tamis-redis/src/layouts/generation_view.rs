@@ -16,7 +16,7 @@ pub(crate) struct Generation {
     counts: Arc<Mutex<Counts>>,
 }
 
-/// What a client has read about the shards of a generation.
+/// The numbers of layers and the counters that a client has read from the shards of a generation.
 #[derive(Debug)]
 struct Counts {
     /// The number of layers of each shard, as last read by the client.

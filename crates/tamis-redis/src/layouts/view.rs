@@ -33,14 +33,14 @@ use crate::single_flight::SingleFlight;
 pub(crate) struct View {
     name: Arc<[u8]>,
     shared: Arc<Shared>,
-    /// What this operation uses.
+    /// The values that this operation uses.
     known: Known,
 }
 
-/// What the views of a client share.
+/// The state that all views of a client share.
 #[derive(Debug)]
 struct Shared {
-    /// What the operations of the client have read last.
+    /// The values that the operations of the client have read last.
     known: Mutex<Known>,
     slices: SingleFlight<Result<(), RedisItemError>>,
 }
@@ -107,7 +107,8 @@ impl View {
         Ok(Self { name: name.into(), shared: Arc::new(shared), known })
     }
 
-    /// Returns a view for a new operation, with what all operations of the client have read.
+    /// Returns a view for a new operation, with the values that all operations of the client have
+    /// read.
     pub(crate) fn latest(&self) -> Self {
         let known = locked(&self.shared.known).clone();
         Self { name: Arc::clone(&self.name), shared: Arc::clone(&self.shared), known }

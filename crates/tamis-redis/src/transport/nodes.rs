@@ -7,7 +7,7 @@ use crate::transport::blocking::{Patience, SingleNode, Transport};
 use crate::transport::cluster::ClusterNodes;
 use crate::transport::request::{NodeReply, NodeRequest, value};
 use crate::transport::sentinel::SentinelNode;
-use crate::transport::server_url::{ServerUrlError, check_hosts, without_password};
+use crate::transport::server_url::{ServerUrlError, check_hosts, subject};
 
 /// The nodes of a URL: one server, a cluster, or a primary behind Sentinels.
 /// [`connect`](Self::connect) recognises a cluster. Clones share the connections.
@@ -135,7 +135,7 @@ fn behind_sentinels(url: &str, patience: Patience) -> Result<SentinelNode, Serve
     let sentinels = sentinels.iter().map(String::as_str);
     // The caller did not write the URLs that this function composes.
     SentinelNode::new(sentinels, primary, &node, patience)
-        .map_err(|error| ServerUrlError { name: without_password(url), ..error })
+        .map_err(|error| ServerUrlError { subject: subject(url), ..error })
 }
 
 /// Tests whether a port follows the host. An IPv6 address is in brackets.

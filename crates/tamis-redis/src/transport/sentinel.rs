@@ -9,9 +9,9 @@ use crate::transport::blocking::{Connect, HAS_TLS, Line, Patience};
 use crate::transport::cluster::{at, no_address};
 use crate::transport::server_url::{ServerUrlError, client};
 
-/// The connections to the primary that Sentinels report, as many as calls are in flight. The client uses a reported node only if
-/// its `ROLE` is primary. If the node is not a primary, the client asks the Sentinels again, within
-/// the limits of [`Patience`].
+/// The connections to the primary that Sentinels report. Each call in flight has its own connection.
+/// The client uses a reported node only if its `ROLE` is primary. If the node is not a primary, the
+/// client asks the Sentinels again, within the limits of [`Patience`].
 ///
 /// # Examples
 ///

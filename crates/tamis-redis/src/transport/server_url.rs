@@ -19,13 +19,13 @@ const SYNTAX: &str = "redis://[USER:PASSWORD@]HOST[:PORT][/DATABASE]";
 /// use tamis_redis::{Patience, SingleNode};
 ///
 /// let error = SingleNode::new("localhost:29001", Patience::default()).err().unwrap();
-/// assert_eq!(error.to_string(), "localhost:29001: has no scheme: write redis://localhost:29001");
+/// assert_eq!(error.to_string(), "the URL localhost:29001 has no scheme: write redis://localhost:29001");
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerUrlError {
-    /// The text of the URL without the user and the password.
-    pub name: String,
-    /// The error in the text.
+    /// The subject of the message: the URL without the user and the password, or the list of URLs.
+    pub subject: String,
+    /// The predicate of the message: the error in the subject.
     pub why: &'static str,
     /// What the caller writes or does instead.
     pub advice: String,
@@ -33,8 +33,8 @@ pub struct ServerUrlError {
 
 impl fmt::Display for ServerUrlError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { name, why, advice } = self;
-        write!(f, "{name}: {why}: {advice}")
+        let Self { subject, why, advice } = self;
+        write!(f, "{subject} {why}: {advice}")
     }
 }
 
@@ -42,13 +42,21 @@ impl std::error::Error for ServerUrlError {}
 
 impl ServerUrlError {
     pub(crate) fn new(url: &str, why: &'static str, syntax: &str) -> Self {
-        Self { name: without_password(url), why, advice: format!("write {syntax}") }
+        Self { subject: subject(url), why, advice: format!("write {syntax}") }
     }
 
     /// Returns the error for a list without a URL.
     pub(crate) fn no_url() -> Self {
         let advice = "give the URL of at least one server".to_owned();
-        Self { name: "the list of URLs".to_owned(), why: "is empty", advice }
+        Self { subject: "the list of URLs".to_owned(), why: "is empty", advice }
+    }
+}
+
+/// Returns the subject of a message about a URL.
+pub(crate) fn subject(url: &str) -> String {
+    match &*without_password(url) {
+        "" => "the URL".to_owned(),
+        name => format!("the URL {name}"),
     }
 }
 
@@ -152,7 +160,7 @@ pub(crate) fn check_hosts(hosts: &str) -> Result<(), &'static str> {
             return Err("has no host");
         }
         if name.contains(':') && !(name.starts_with('[') && name.ends_with(']')) {
-            return Err("an IPv6 address is written in brackets, such as [::1]");
+            return Err("has an IPv6 address without brackets (write an address such as [::1])");
         }
         if port.is_some_and(|port| port.parse::<u16>().is_err()) {
             return Err("has a port that is not a number from 0 to 65535");
@@ -219,6 +227,12 @@ mod tests {
             ("redis://a,b", "redis://a,b", "names several hosts", FORM),
             ("redis://host/key", "redis://host/key", "has a database that is not a number", FORM),
             (
+                "redis://:secret@::1",
+                "redis://::1",
+                "has an IPv6 address without brackets (write an address such as [::1])",
+                FORM,
+            ),
+            (
                 "redis://me:12/secret@host",
                 "redis://...",
                 "has an @ after a slash (write %2F for the slash of a password)",
@@ -238,10 +252,19 @@ mod tests {
             ),
         ] {
             let error = client(url, false).unwrap_err();
-            assert_eq!((&*error.name, error.why, &*error.advice), (name, why, advice), "{url}");
+            let subject = format!("the URL {name}");
+            assert_eq!(
+                (&*error.subject, error.why, &*error.advice),
+                (subject.trim_end(), why, advice),
+                "{url}"
+            );
             let shown = format!("{error} {error:?}");
             assert!(!shown.contains("secret") && !shown.contains("ret@"), "{shown}");
         }
+        assert_eq!(
+            ServerUrlError::no_url().to_string(),
+            "the list of URLs is empty: give the URL of at least one server"
+        );
     }
 
     #[test]

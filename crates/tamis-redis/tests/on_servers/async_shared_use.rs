@@ -75,7 +75,7 @@ async fn a_hundred_tasks_share_one_connection_and_heal_it_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_cancelled_call_does_no_harm() {
+async fn a_dropped_future_has_no_effect_on_other_calls() {
     let server = Server::start();
     let mut redis = server.connection();
     let filter = filter(&server, 1000).await;
