@@ -85,7 +85,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         guava::create(items.into(), RATE, GuavaStrategy::Mitz64, GuavaRelease::Until33)?;
     let bitmaps = BitmapsFilter::open_or_create(node()?, items.into(), RATE)?;
     bitmaps.reset()?;
-    let plan = RedisPlan::new(items.into(), RATE)?.growing()?;
+    let plan = RedisPlan::new(items, RATE)?.growing()?;
     let name = format!("article-{}", std::process::id());
     let native = RedisFilter::create(node()?, &name, &plan)?;
     let absent: Vec<String> = (0..20_000).map(|i| format!("absent:{i}")).collect();
