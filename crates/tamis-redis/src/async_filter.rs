@@ -23,7 +23,7 @@ use crate::transport::request::{NodeReply, NodeRequest};
 /// The asynchronous version of [`RedisFilter`](crate::RedisFilter), for tokio.
 ///
 /// Tasks share a filter by reference, for example in an `Arc`, or as clones. Clones share the
-/// connections and what the client has read about the filter. All calls may run at the same time:
+/// connections and the metadata that the client has read. All calls may run at the same time:
 /// inserts, lookups, growth, and the start and the end of a rebuild. Two calls at the same time
 /// behave as the calls of two clients. With the transports of this crate, the calls of all tasks are
 /// in flight on one connection to each node.

@@ -24,7 +24,7 @@ pub(crate) const MAX_BATCH: usize = 10_000;
 /// same time.
 ///
 /// Threads share a filter by reference, for example in an `Arc`, or as clones. Clones share the
-/// connections and what the client has read about the filter. All calls may run at the same time:
+/// connections and the metadata that the client has read. All calls may run at the same time:
 /// inserts, lookups, growth, and the start and the end of a rebuild. Two calls at the same time
 /// behave as the calls of two clients. A call waits for the server, and for another call only while
 /// that call adds a slice to a window.

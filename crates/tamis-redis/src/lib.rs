@@ -46,8 +46,10 @@ pub use plan::{RedisPlan, RedisPlanError, RedisWindow};
 #[cfg(feature = "async")]
 pub use transport::async_cluster::AsyncClusterNodes;
 #[cfg(feature = "async")]
-pub use transport::asynchronous::{AsyncLine, AsyncSentinelNode, AsyncSingleNode, AsyncTransport};
-pub use transport::blocking::{Line, Patience, SingleNode, Transport};
+pub use transport::asynchronous::{
+    AsyncSentinelNode, AsyncSingleNode, AsyncTransport, SharedConnection,
+};
+pub use transport::blocking::{ConnectionPool, Patience, SingleNode, Transport};
 pub use transport::cluster::ClusterNodes;
 pub use transport::key_url::{KeyUrl, KeyUrlError, ServerAddress};
 pub use transport::nodes::RedisNodes;

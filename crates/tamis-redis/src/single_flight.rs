@@ -1,8 +1,8 @@
 //! Runs work once for all callers that need its result at the same time.
 //!
-//! The first caller, the leader, runs the work. Callers that arrive while the work runs wait for the
-//! leader. Each waiting caller gets a clone of the result or of the error. If the server does not
-//! respond, all callers therefore wait for one timeout.
+//! The first caller, the leader, runs the work. Callers that arrive while the work runs wait for
+//! the leader. Each waiting caller gets a clone of the result or of the error. If the server does
+//! not respond, all callers therefore wait for one timeout.
 //!
 //! If the future of the leader is dropped, one of the waiting callers runs its own work. A caller
 //! also stops waiting at its deadline: the future of the leader may exist although no program polls
@@ -18,28 +18,28 @@ use crate::lock::locked;
 /// Work that at most one caller runs at a time.
 #[derive(Debug)]
 pub(crate) struct SingleFlight<T> {
-    /// The flight of the present leader.
-    present: Mutex<Option<Arc<Mutex<Flight<T>>>>>,
+    /// The call of the running leader.
+    running: Mutex<Option<Arc<Mutex<Call<T>>>>>,
 }
 
 /// The work of one leader.
 #[derive(Debug)]
-struct Flight<T> {
+struct Call<T> {
     is_over: bool,
     /// The result, or `None` if the work has not ended or was dropped.
     result: Option<T>,
     waiting: Vec<Waker>,
 }
 
-/// Ends the flight when the leader drops this value.
+/// Ends the call when the leader drops this value.
 struct Leader<'f, T> {
-    present: &'f Mutex<Option<Arc<Mutex<Flight<T>>>>>,
-    flight: Arc<Mutex<Flight<T>>>,
+    running: &'f Mutex<Option<Arc<Mutex<Call<T>>>>>,
+    call: Arc<Mutex<Call<T>>>,
 }
 
 impl<T: Clone> SingleFlight<T> {
     pub(crate) fn new() -> Self {
-        Self { present: Mutex::new(None) }
+        Self { running: Mutex::new(None) }
     }
 
     /// Runs the work, or waits for the work of another caller. Returns the result of the work.
@@ -53,64 +53,64 @@ impl<T: Clone> SingleFlight<T> {
             match self.join() {
                 Ok(leader) => {
                     let result = work.await;
-                    locked(&leader.flight).result = Some(result.clone());
+                    locked(&leader.call).result = Some(result.clone());
                     return result;
                 }
-                Err(flight) => {
-                    if let Some(result) = landing(&flight, pin!(deadline())).await {
+                Err(call) => {
+                    if let Some(result) = wait_for(&call, pin!(deadline())).await {
                         return result;
                     }
-                    remove(&self.present, &flight);
+                    remove(&self.running, &call);
                 }
             }
         }
     }
 
-    /// Makes the caller the leader, or returns the flight of the present leader.
-    fn join(&self) -> Result<Leader<'_, T>, Arc<Mutex<Flight<T>>>> {
-        let mut present = locked(&self.present);
-        if let Some(flight) = &*present {
-            return Err(Arc::clone(flight));
+    /// Makes the caller the leader, or returns the call of the running leader.
+    fn join(&self) -> Result<Leader<'_, T>, Arc<Mutex<Call<T>>>> {
+        let mut running = locked(&self.running);
+        if let Some(call) = &*running {
+            return Err(Arc::clone(call));
         }
-        let flight = Flight { is_over: false, result: None, waiting: Vec::new() };
-        let flight = Arc::new(Mutex::new(flight));
-        *present = Some(Arc::clone(&flight));
-        Ok(Leader { present: &self.present, flight })
+        let call = Call { is_over: false, result: None, waiting: Vec::new() };
+        let call = Arc::new(Mutex::new(call));
+        *running = Some(Arc::clone(&call));
+        Ok(Leader { running: &self.running, call })
     }
 }
 
-/// Waits for the end of a flight. Returns the result, or `None` if the leader was dropped or the
+/// Waits for the end of a call. Returns the result, or `None` if the leader was dropped or the
 /// deadline is over.
-async fn landing<T: Clone>(
-    flight: &Mutex<Flight<T>>,
+async fn wait_for<T: Clone>(
+    call: &Mutex<Call<T>>,
     mut deadline: Pin<&mut (impl Future<Output = ()> + Send)>,
 ) -> Option<T> {
     poll_fn(|context| {
-        let mut flight = locked(flight);
-        if flight.is_over {
-            return Poll::Ready(flight.result.clone());
+        let mut call = locked(call);
+        if call.is_over {
+            return Poll::Ready(call.result.clone());
         }
-        if !flight.waiting.iter().any(|waker| waker.will_wake(context.waker())) {
-            flight.waiting.push(context.waker().clone());
+        if !call.waiting.iter().any(|waker| waker.will_wake(context.waker())) {
+            call.waiting.push(context.waker().clone());
         }
-        drop(flight);
+        drop(call);
         deadline.as_mut().poll(context).map(|()| None)
     })
     .await
 }
 
-/// Removes a flight, so that the next caller runs its own work. The flight of another leader stays.
-fn remove<T>(present: &Mutex<Option<Arc<Mutex<Flight<T>>>>>, flight: &Arc<Mutex<Flight<T>>>) {
-    locked(present).take_if(|present| Arc::ptr_eq(present, flight));
+/// Removes a call, so that the next caller runs its own work. The call of another leader stays.
+fn remove<T>(running: &Mutex<Option<Arc<Mutex<Call<T>>>>>, call: &Arc<Mutex<Call<T>>>) {
+    locked(running).take_if(|running| Arc::ptr_eq(running, call));
 }
 
 impl<T> Drop for Leader<'_, T> {
     fn drop(&mut self) {
-        remove(self.present, &self.flight);
+        remove(self.running, &self.call);
         let waiting = {
-            let mut flight = locked(&self.flight);
-            flight.is_over = true;
-            std::mem::take(&mut flight.waiting)
+            let mut call = locked(&self.call);
+            call.is_over = true;
+            std::mem::take(&mut call.waiting)
         };
         waiting.into_iter().for_each(Waker::wake);
     }
@@ -152,7 +152,7 @@ mod tests {
                 });
             }
             let waiting =
-                || locked(&flight.present).as_ref().map_or(0, |f| locked(f).waiting.len());
+                || locked(&flight.running).as_ref().map_or(0, |f| locked(f).waiting.len());
             tamis_testing::wait_until("all callers wait", || waiting() == 8);
             release.send(()).unwrap();
             assert_eq!(leader.as_mut().poll(&mut context), Poll::Ready(7));
@@ -176,7 +176,7 @@ mod tests {
         std::thread::scope(|scope| {
             let waiting = scope.spawn(|| complete(flight.run(async { 8 }, pending)));
             let is_waiting =
-                || locked(&flight.present).as_ref().is_some_and(|f| !locked(f).waiting.is_empty());
+                || locked(&flight.running).as_ref().is_some_and(|f| !locked(f).waiting.is_empty());
             tamis_testing::wait_until("a caller waits", is_waiting);
             drop(leader);
             let ends = || waiting.is_finished();
@@ -205,7 +205,7 @@ mod tests {
         let mut third = Box::pin(flight.run(async { 9 }, pending));
         assert!(third.as_mut().poll(&mut context).is_pending(), "the third caller waits");
         is_released.store(true, std::sync::atomic::Ordering::SeqCst);
-        // The end of the first work does not end the second flight.
+        // The end of the first work does not end the second call.
         assert_eq!(first.as_mut().poll(&mut context), Poll::Ready(7));
         assert!(third.as_mut().poll(&mut context).is_pending());
         assert_eq!(second.as_mut().poll(&mut context), Poll::Ready(8));

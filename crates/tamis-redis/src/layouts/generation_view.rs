@@ -10,7 +10,7 @@ use crate::lock::locked;
 
 /// The view that a client has of a generation. Clones share the counts of the shards.
 #[derive(Clone, Debug)]
-pub(crate) struct Generation {
+pub(crate) struct GenerationView {
     pub(crate) record: GenerationRecord,
     keys: ShardKeys,
     counts: Arc<Mutex<Counts>>,
@@ -29,7 +29,7 @@ struct Counts {
     repeats: HashMap<(u32, u8), i64>,
 }
 
-impl Generation {
+impl GenerationView {
     pub(crate) fn new(name: &[u8], record: GenerationRecord) -> Result<Self, NameError> {
         let shards = record.geometry.shards;
         let keys = ShardKeys::new(name, shards)?;

@@ -6,14 +6,14 @@
 //! missing shard.
 //!
 //! The operations of a client may run at the same time. Each operation works on its own [`View`], a
-//! cheap copy, and keeps its generations until it reads the metadata again. An operation writes each
-//! value that it reads to the state that all views of the client share.
+//! cheap copy, and keeps its generations until it reads the metadata again. An operation writes
+//! each value that it reads to the state that all views of the client share.
 //!
-//! Replies may arrive in another order than the server has sent them. If the shared metadata changes
-//! while an operation reads the metadata, the operation uses the metadata that it has read, and does
-//! not change the shared metadata. Older metadata therefore never replaces newer metadata. The shared
-//! metadata may be older than the metadata of the operation. This is as safe as a stale view of
-//! another client.
+//! Replies may arrive in another order than the server has sent them. If the shared metadata
+//! changes while an operation reads the metadata, the operation uses the metadata that it has read,
+//! and does not change the shared metadata. Older metadata therefore never replaces newer metadata.
+//! The shared metadata may be older than the metadata of the operation. This is as safe as a stale
+//! view of another client.
 
 use std::future::Future;
 use std::ops::Deref;
@@ -21,7 +21,7 @@ use std::sync::{Arc, Mutex};
 
 use crate::clock::Clock;
 use crate::error::{RedisItemError, printable};
-use crate::layouts::generation_view::Generation;
+use crate::layouts::generation_view::GenerationView;
 use crate::layouts::header::State;
 use crate::layouts::metadata::{GenerationRecord, Metadata, Role};
 use crate::layouts::shard_keys::NameError;
@@ -32,14 +32,14 @@ use crate::single_flight::SingleFlight;
 #[derive(Clone, Debug)]
 pub(crate) struct View {
     name: Arc<[u8]>,
-    shared: Arc<Shared>,
+    shared: Arc<ClientState>,
     /// The values that this operation uses.
     known: Known,
 }
 
 /// The state that all views of a client share.
 #[derive(Debug)]
-struct Shared {
+struct ClientState {
     /// The values that the operations of the client have read last.
     known: Mutex<Known>,
     slices: SingleFlight<Result<(), RedisItemError>>,
@@ -52,7 +52,7 @@ pub(crate) struct Known {
     /// The number of changes of the shared metadata.
     version: u64,
     /// The generations of `metadata`, in the same order.
-    pub(crate) generations: Arc<[Generation]>,
+    pub(crate) generations: Arc<[GenerationView]>,
     /// Whether the server supports `BITFIELD_RO`, which Redis has since version 6.2.
     pub(crate) has_bitfield_ro: bool,
     /// The error of the last growth of a full shard, if the growth failed.
@@ -93,7 +93,7 @@ impl View {
         let generations = metadata
             .generations
             .iter()
-            .map(|record| Generation::new(name, record.clone()))
+            .map(|record| GenerationView::new(name, record.clone()))
             .collect::<Result<_, _>>()?;
         let known = Known {
             metadata: Arc::new(metadata),
@@ -103,7 +103,7 @@ impl View {
             growth_error: None,
             clock: None,
         };
-        let shared = Shared { known: Mutex::new(known.clone()), slices: SingleFlight::new() };
+        let shared = ClientState { known: Mutex::new(known.clone()), slices: SingleFlight::new() };
         Ok(Self { name: name.into(), shared: Arc::new(shared), known })
     }
 
@@ -145,12 +145,12 @@ impl View {
         if metadata != *shared.metadata {
             let all = || shared.generations.iter().chain(self.generations.iter());
             let generation = |record: &GenerationRecord| {
-                let is_same = |old: &&Generation| {
+                let is_same = |old: &&GenerationView| {
                     old.record.id == record.id && old.record.geometry == record.geometry
                 };
                 match all().find(is_same) {
                     Some(known) => known.with_record(record.clone()),
-                    None => Generation::new(&self.name, record.clone())
+                    None => GenerationView::new(&self.name, record.clone())
                         .expect("the name was checked when the view was created"),
                 }
             };
@@ -246,7 +246,7 @@ impl View {
         let is_insert = kind == Kind::Insert;
         let slices = self.metadata.window.map_or(0, |window| u64::from(window.slices));
         let (slice, last) = (self.slice_at(now), self.generations.len() - 1);
-        let of = |(generation, known): (usize, &Generation)| {
+        let of = |(generation, known): (usize, &GenerationView)| {
             let (reads, writes) = match known.record.role {
                 Role::Building if kind == Kind::Build(known.record.id) => (true, true),
                 _ if matches!(kind, Kind::Build(_)) => (false, false),

@@ -1,7 +1,7 @@
 //! Creates the keys of a generation.
 
 use crate::error::RedisItemError;
-use crate::layouts::generation_view::Generation;
+use crate::layouts::generation_view::GenerationView;
 use crate::layouts::header::{State, header};
 use crate::operations::sweep::{expiry, unlink};
 use crate::transport::exchange::{Exchange, send_all};
@@ -25,7 +25,7 @@ const SHARDS_AT_ONCE: usize = 32;
 /// in milliseconds since 1970. After an error, deletes the shards that were created.
 pub(crate) async fn create_shards<X: Exchange>(
     exchange: &mut X,
-    generation: &Generation,
+    generation: &GenerationView,
     expires_at: Option<u64>,
 ) -> Result<(), RedisItemError> {
     let shards: Vec<u32> = (0..generation.shards()).collect();
@@ -41,7 +41,7 @@ pub(crate) async fn create_shards<X: Exchange>(
 }
 
 fn requests(
-    generation: &Generation,
+    generation: &GenerationView,
     shard: u32,
     expires_at: Option<u64>,
 ) -> impl Iterator<Item = NodeRequest> + use<> {

@@ -26,7 +26,7 @@ use std::sync::Arc;
 
 use crate::clock::Clock;
 use crate::error::{RedisItemError, printable};
-use crate::layouts::generation_view::Generation;
+use crate::layouts::generation_view::GenerationView;
 use crate::layouts::metadata::{GenerationRecord, Metadata, Role, random_id};
 use crate::layouts::view::View;
 use crate::operations::create_shards::create_shards;
@@ -227,7 +227,8 @@ pub(crate) async fn discard<X: Exchange>(
             }
         }
         None => {
-            let generation = Generation::new(name, record.clone()).expect("the name was checked");
+            let generation =
+                GenerationView::new(name, record.clone()).expect("the name was checked");
             unlink(exchange, &generation).await
         }
     }
@@ -334,7 +335,8 @@ async fn create<X: Exchange>(
     record: &GenerationRecord,
     expires_at: Option<u64>,
 ) -> Result<(), RedisItemError> {
-    let generation = Generation::new(view.name(), record.clone()).expect("the name was checked");
+    let generation =
+        GenerationView::new(view.name(), record.clone()).expect("the name was checked");
     create_shards(exchange, &generation, expires_at).await
 }
 
@@ -396,5 +398,5 @@ async fn delete<X: Exchange>(
     view: &View,
     record: GenerationRecord,
 ) -> Result<(), RedisItemError> {
-    unlink(exchange, &Generation::new(view.name(), record).expect("the name was checked")).await
+    unlink(exchange, &GenerationView::new(view.name(), record).expect("the name was checked")).await
 }

@@ -2,7 +2,7 @@
 //! shard are in one slot of a cluster.
 
 use crate::error::{RedisItemError, printable};
-use crate::layouts::generation_view::Generation;
+use crate::layouts::generation_view::GenerationView;
 use crate::layouts::header::{State, header};
 use crate::transport::request::{NodeReply, NodeRequest, integers};
 
@@ -38,10 +38,10 @@ const REMOVE_REMAINS: &str = "\
 if redis.call('GETRANGE', KEYS[1], 0, 1) ~= 'TM' then redis.call('DEL', KEYS[1]) end
 return 0";
 
-/// Returns the request that adds a layer to a shard with `layers` layers. After the request, other clients may still
-/// insert into a layer that is older than the new layer. Lookups also find the items in older
-/// layers, because lookups test all layers.
-pub(crate) fn add_layer(generation: &Generation, shard: u32, layers: u8) -> NodeRequest {
+/// Returns the request that adds a layer to a shard with `layers` layers. After the request, other
+/// clients may still insert into a layer that is older than the new layer. Lookups also find the
+/// items in older layers, because lookups test all layers.
+pub(crate) fn add_layer(generation: &GenerationView, shard: u32, layers: u8) -> NodeRequest {
     let layer = generation.layer(layers);
     let state = State { layers: layers + 1, ..State::new(generation.record.id) };
     let keys = [generation.key(shard, 0), generation.key(shard, layers)];

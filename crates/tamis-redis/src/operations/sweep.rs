@@ -1,7 +1,7 @@
 //! Visits all keys of a filter, to read counters, set expiries and flags, and delete keys.
 
 use crate::error::RedisItemError;
-use crate::layouts::generation_view::Generation;
+use crate::layouts::generation_view::GenerationView;
 use crate::layouts::header::{COUNTER_OFFSET, HAS_NEXT_OFFSET, RETIRED_OFFSET, State};
 use crate::layouts::view::View;
 use crate::transport::exchange::{Exchange, send_all};
@@ -162,7 +162,7 @@ pub(crate) fn expiry(key: Vec<u8>, millis: Option<u64>) -> NodeRequest {
 /// deletes all possible layers of a shard.
 pub(crate) async fn unlink<X: Exchange>(
     exchange: &mut X,
-    generation: &Generation,
+    generation: &GenerationView,
 ) -> Result<(), RedisItemError> {
     let shards: Vec<u32> = (0..generation.shards()).collect();
     for shards in shards.chunks(SHARDS_AT_ONCE) {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use redis::{Client, Pipeline, RedisError, Value};
 
-use crate::transport::asynchronous::{AsyncLine, AsyncTransport, HAS_TLS, parts};
+use crate::transport::asynchronous::{AsyncTransport, HAS_TLS, SharedConnection, parts};
 use crate::transport::blocking::{Patience, replies};
 use crate::transport::cluster::{Cluster, State, no_address};
 use crate::transport::request::{NodeReply, NodeRequest};
@@ -15,11 +15,11 @@ use crate::transport::server_url::ServerUrlError;
 /// connections.
 ///
 /// The pipelines of all nodes run at the same time. Each pipeline is a task of tokio. The calls of
-/// several tasks are in flight on each connection at the same time. The connection to a node without
-/// slots is closed after its calls.
+/// several tasks are in flight on each connection at the same time. The connection to a node
+/// without slots is closed after its calls.
 #[derive(Clone)]
 pub struct AsyncClusterNodes {
-    shared: Arc<Cluster<AsyncLine<Client>>>,
+    shared: Arc<Cluster<SharedConnection<Client>>>,
 }
 
 impl AsyncClusterNodes {
@@ -36,8 +36,8 @@ impl AsyncClusterNodes {
         Ok(Self { shared: Arc::new(Cluster::new(urls, patience, HAS_TLS)?) })
     }
 
-    fn line(&self, address: &Address) -> AsyncLine<Client> {
-        self.shared.line(address, AsyncLine::of_source)
+    fn connection(&self, address: &Address) -> SharedConnection<Client> {
+        self.shared.connections_to(address, SharedConnection::of_source)
     }
 
     /// Reads the slots of the cluster from the first node that replies.
@@ -46,7 +46,7 @@ impl AsyncClusterNodes {
         for address in self.shared.addresses() {
             let mut pipeline = Pipeline::new();
             pipeline.cmd("CLUSTER").arg("SLOTS");
-            let reply = self.line(&address).exchange(&pipeline, 1).await;
+            let reply = self.connection(&address).exchange(&pipeline, 1).await;
             match reply.map(|mut values| values.pop()) {
                 Ok(Some(slots)) if self.shared.load(&address, &slots) => return Ok(()),
                 Ok(Some(Value::ServerError(error))) => last = error.into(),
@@ -69,8 +69,8 @@ impl AsyncClusterNodes {
         let mut tasks = Vec::new();
         for (node, routed) in nodes {
             let (pipeline, count) = pipeline(requests, &routed);
-            let line = self.line(&node);
-            let task = tokio::spawn(async move { line.exchange(&pipeline, count).await });
+            let connection = self.connection(&node);
+            let task = tokio::spawn(async move { connection.exchange(&pipeline, count).await });
             tasks.push((node, routed, task));
         }
         state.is_redirected = true;

@@ -53,11 +53,11 @@ impl AsyncConnect for Client {
 /// the server accepts no connection, the waiting calls get the same error. A call waits for the
 /// connection of another call at most for the timeouts [`Patience::connect`] and
 /// [`Patience::response`] together, and then opens a connection itself.
-pub struct AsyncLine<C> {
-    shared: Arc<Shared<C>>,
+pub struct SharedConnection<C> {
+    shared: Arc<ConnectionState<C>>,
 }
 
-struct Shared<C> {
+struct ConnectionState<C> {
     source: C,
     patience: Patience,
     slot: Mutex<Slot>,
@@ -68,7 +68,7 @@ struct Shared<C> {
 #[derive(Default)]
 struct Slot {
     connection: Option<MultiplexedConnection>,
-    /// The number of connections that the line has opened.
+    /// The number of connections that the calls have opened.
     opened: u64,
     /// The time of the first request after the last reply. If all callers drop their futures before
     /// the timeout, only this time shows that the server does not respond.
@@ -78,16 +78,16 @@ struct Slot {
 /// A connection and its number.
 type Numbered = (u64, MultiplexedConnection);
 
-impl<C> Clone for AsyncLine<C> {
+impl<C> Clone for SharedConnection<C> {
     fn clone(&self) -> Self {
         Self { shared: Arc::clone(&self.shared) }
     }
 }
 
-impl<C: AsyncConnect> AsyncLine<C> {
+impl<C: AsyncConnect> SharedConnection<C> {
     pub(crate) fn of_source(source: C, patience: Patience) -> Self {
         let (slot, connecting) = (Mutex::default(), SingleFlight::new());
-        Self { shared: Arc::new(Shared { source, patience, slot, connecting }) }
+        Self { shared: Arc::new(ConnectionState { source, patience, slot, connecting }) }
     }
 
     /// Sends a pipeline once.
@@ -112,8 +112,8 @@ impl<C: AsyncConnect> AsyncLine<C> {
         }
         // The connection opens in a task, because the other callers wait for the connection also if
         // the program drops or no longer polls the future of this caller. The task belongs to the
-        // runtime of this caller. The program may stop driving this runtime, so the callers in other
-        // runtimes wait only until a deadline.
+        // runtime of this caller. The program may stop driving this runtime, so the callers in
+        // other runtimes wait only until a deadline.
         let shared = Arc::clone(&self.shared);
         let task = tokio::spawn(async move {
             let Patience { connect, response, .. } = shared.patience;
@@ -124,7 +124,7 @@ impl<C: AsyncConnect> AsyncLine<C> {
     }
 }
 
-impl<C: AsyncConnect> Shared<C> {
+impl<C: AsyncConnect> ConnectionState<C> {
     /// Returns the present connection, unless the server has not responded for too long.
     fn present(&self) -> Option<Numbered> {
         let mut slot = locked(&self.slot);
@@ -161,7 +161,7 @@ impl<C: AsyncConnect> Shared<C> {
     }
 }
 
-impl<C: AsyncConnect> AsyncTransport for AsyncLine<C> {
+impl<C: AsyncConnect> AsyncTransport for SharedConnection<C> {
     async fn send(&self, requests: Vec<NodeRequest>) -> Vec<NodeReply> {
         let mut attempts = Attempts::new(&requests);
         while let Some((open, pause)) = attempts.next(&self.shared.patience) {
@@ -185,10 +185,10 @@ pub(crate) fn parts(reply: Result<Vec<Value>, RedisError>) -> (Vec<Value>, Optio
     reply.map_or_else(|error| (Vec::new(), Some(error)), |values| (values, None))
 }
 
-/// An asynchronous connection to one server. Clones share the connection ([`AsyncLine`]).
-pub type AsyncSingleNode = AsyncLine<Client>;
+/// An asynchronous connection to one server. Clones share the connection ([`SharedConnection`]).
+pub type AsyncSingleNode = SharedConnection<Client>;
 
-impl AsyncLine<Client> {
+impl SharedConnection<Client> {
     /// Parses a URL such as `redis://user:password@host:port/database`. With the
     /// feature `async-tls`, the scheme `rediss` encrypts the connection. The first request opens
     /// the connection.
@@ -200,7 +200,7 @@ impl AsyncLine<Client> {
         Ok(Self::of_source(client(url, HAS_TLS)?, patience))
     }
 
-    /// Creates an `AsyncLine`, a cached connection to a node, from a client of the crate `redis`.
+    /// Creates a connection to a node from a client of the crate `redis`.
     /// The first request opens the connection.
     #[must_use]
     pub fn of_client(client: Client, patience: Patience) -> Self {
@@ -209,10 +209,10 @@ impl AsyncLine<Client> {
 }
 
 /// An asynchronous connection to the primary that Sentinels report. Clones share the connection
-/// ([`AsyncLine`]).
-pub type AsyncSentinelNode = AsyncLine<Sentinels>;
+/// ([`SharedConnection`]).
+pub type AsyncSentinelNode = SharedConnection<Sentinels>;
 
-impl AsyncLine<Sentinels> {
+impl SharedConnection<Sentinels> {
     /// Parses the URLs of Sentinels, like [`SentinelNode::new`](crate::SentinelNode::new). The
     /// first request opens the connection.
     ///

@@ -162,7 +162,8 @@ impl Connect for Client {
     }
 }
 
-/// The largest number of connections that a [`Line`] keeps while no call uses the connections.
+/// The largest number of connections that a [`ConnectionPool`] keeps while no call uses the
+/// connections.
 const MAX_IDLE: usize = 64;
 
 /// The connections to one server. Clones share the connections.
@@ -171,13 +172,13 @@ const MAX_IDLE: usize = 64;
 /// different threads run at the same time and do not wait for each other. The number of connections
 /// in flight has no limit: a program with 1000 threads that call at the same time opens 1000
 /// connections. A program that must open fewer connections limits its own calls. After a call, at
-/// most 64 idle connections stay open. After a failure, a `Line` closes all idle connections, and the next
-/// calls open new connections.
-pub struct Line<C> {
-    shared: Arc<Shared<C>>,
+/// most 64 idle connections stay open. After a failure, a `ConnectionPool` closes all idle
+/// connections, and the next calls open new connections.
+pub struct ConnectionPool<C> {
+    shared: Arc<PoolState<C>>,
 }
 
-struct Shared<C> {
+struct PoolState<C> {
     source: C,
     patience: Patience,
     idle: Mutex<Idle>,
@@ -198,20 +199,20 @@ pub(crate) struct Sent {
     failures: u64,
 }
 
-impl<C> Clone for Line<C> {
+impl<C> Clone for ConnectionPool<C> {
     fn clone(&self) -> Self {
         Self { shared: Arc::clone(&self.shared) }
     }
 }
 
-impl<C: Connect> Line<C> {
+impl<C: Connect> ConnectionPool<C> {
     pub(crate) fn of_source(source: C, patience: Patience) -> Self {
-        Self { shared: Arc::new(Shared { source, patience, idle: Mutex::default() }) }
+        Self { shared: Arc::new(PoolState { source, patience, idle: Mutex::default() }) }
     }
 
     /// Sends encoded commands on an idle connection or on a new connection.
     pub(crate) fn start(&self, packed: &[u8]) -> Result<Sent, RedisError> {
-        let Shared { source, patience, idle } = &*self.shared;
+        let PoolState { source, patience, idle } = &*self.shared;
         let (idle, failures) = {
             let mut idle = locked(idle);
             (idle.connections.pop(), idle.failures)
@@ -284,7 +285,7 @@ pub(crate) fn pack<'r>(requests: impl Iterator<Item = &'r NodeRequest>) -> Vec<u
     packed
 }
 
-impl<C: Connect> Transport for Line<C> {
+impl<C: Connect> Transport for ConnectionPool<C> {
     fn send(&self, requests: &[NodeRequest]) -> Vec<NodeReply> {
         let mut attempts = Attempts::new(requests);
         while let Some((open, pause)) = attempts.next(&self.shared.patience) {
@@ -304,8 +305,8 @@ impl<C: Connect> Transport for Line<C> {
 }
 
 /// The connections to one server. Each call in flight has its own connection, and the number of
-/// connections has no limit. The first request opens the first connection. After a failure, the next
-/// request opens a new connection. Clones share the connections ([`Line`]).
+/// connections has no limit. The first request opens the first connection. After a failure, the
+/// next request opens a new connection. Clones share the connections ([`ConnectionPool`]).
 ///
 /// # Examples
 ///
@@ -317,9 +318,9 @@ impl<C: Connect> Transport for Line<C> {
 /// assert!(users.contains("alice")?);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub type SingleNode = Line<Client>;
+pub type SingleNode = ConnectionPool<Client>;
 
-impl Line<Client> {
+impl ConnectionPool<Client> {
     /// Parses a URL such as `redis://user:password@host:port/database`. With the feature `tls`, the
     /// scheme `rediss` encrypts the connection. The first request opens the connection.
     ///
@@ -330,8 +331,8 @@ impl Line<Client> {
         Ok(Self::of_source(client(url, HAS_TLS)?, patience))
     }
 
-    /// Creates a `Line`, the connections to a node, from a client of the crate `redis`. The
-    /// first request opens the connection.
+    /// Creates a `ConnectionPool`, the connections to a node, from a client of the crate `redis`.
+    /// The first request opens the connection.
     #[must_use]
     pub fn of_client(client: Client, patience: Patience) -> Self {
         Self::of_source(client, patience)

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use redis::{Client, ConnectionAddr, ConnectionInfo, ErrorKind, RedisError, Value};
 
 use crate::lock::locked;
-use crate::transport::blocking::{Attempts, HAS_TLS, Line, Patience, Transport, replies};
+use crate::transport::blocking::{Attempts, ConnectionPool, HAS_TLS, Patience, Transport, replies};
 use crate::transport::request::{NodeReply, NodeRequest};
 use crate::transport::routes::{Address, Asks, Routed, Routes};
 use crate::transport::server_url::{ServerUrlError, client};
@@ -16,8 +16,8 @@ use crate::transport::server_url::{ServerUrlError, client};
 /// The transport sends one pipeline to each node, and then waits for all replies. A batch therefore
 /// takes the time of one round trip. The transport follows the redirections `MOVED` and `ASK`, and
 /// reads the slots of the cluster again after a failure. Calls of different threads run at the same
-/// time, each on its own connections ([`Line`]). Clones share the connections. The idle connections
-/// to a node without slots are closed.
+/// time, each on its own connections ([`ConnectionPool`]). Clones share the connections. The idle
+/// connections to a node without slots are closed.
 ///
 /// # Examples
 ///
@@ -32,18 +32,18 @@ use crate::transport::server_url::{ServerUrlError, client};
 /// ```
 #[derive(Clone)]
 pub struct ClusterNodes {
-    shared: Arc<Cluster<Line<Client>>>,
+    shared: Arc<Cluster<ConnectionPool<Client>>>,
 }
 
 /// The addresses of a cluster, and the connections to its nodes.
-pub(crate) struct Cluster<L> {
+pub(crate) struct Cluster<C> {
     seeds: Vec<Client>,
     pub(crate) patience: Patience,
     routes: Mutex<Routes>,
-    lines: Mutex<HashMap<Address, L>>,
+    connections: Mutex<HashMap<Address, C>>,
 }
 
-impl<L: Clone> Cluster<L> {
+impl<C: Clone> Cluster<C> {
     /// Parses the URLs of some nodes. Returns an error if `urls` is empty.
     pub(crate) fn new<'u>(
         urls: impl IntoIterator<Item = &'u str>,
@@ -55,7 +55,7 @@ impl<L: Clone> Cluster<L> {
         if seeds.is_empty() {
             return Err(ServerUrlError::no_url());
         }
-        Ok(Self { seeds, patience, routes: Mutex::default(), lines: Mutex::default() })
+        Ok(Self { seeds, patience, routes: Mutex::default(), connections: Mutex::default() })
     }
 
     pub(crate) fn routes(&self) -> MutexGuard<'_, Routes> {
@@ -70,12 +70,12 @@ impl<L: Clone> Cluster<L> {
     }
 
     /// Returns the connections to a node. Calls `open` if the node is new.
-    pub(crate) fn line(&self, address: &Address, open: fn(Client, Patience) -> L) -> L {
+    pub(crate) fn connections_to(&self, address: &Address, open: fn(Client, Patience) -> C) -> C {
         let new = || {
             let info = at(self.seeds[0].get_connection_info(), address);
             open(Client::open(info).expect("the URL was parsed before"), self.patience)
         };
-        locked(&self.lines).entry(address.clone()).or_insert_with(new).clone()
+        locked(&self.connections).entry(address.clone()).or_insert_with(new).clone()
     }
 
     /// Stores the slots that the node `from` has sent, and closes the idle connections to nodes
@@ -87,7 +87,7 @@ impl<L: Clone> Cluster<L> {
             return false;
         }
         let nodes = routes.nodes();
-        locked(&self.lines).retain(|address, _| nodes.binary_search(address).is_ok());
+        locked(&self.connections).retain(|address, _| nodes.binary_search(address).is_ok());
         true
     }
 }
@@ -106,8 +106,8 @@ impl ClusterNodes {
         Ok(Self { shared: Arc::new(Cluster::new(urls, patience, HAS_TLS)?) })
     }
 
-    fn line(&self, address: &Address) -> Line<Client> {
-        self.shared.line(address, Line::of_source)
+    fn pool(&self, address: &Address) -> ConnectionPool<Client> {
+        self.shared.connections_to(address, ConnectionPool::of_source)
     }
 
     /// Reads the slots of the cluster from the first node that replies.
@@ -126,8 +126,8 @@ impl ClusterNodes {
 
     fn slots_of(&self, address: &Address) -> Result<Value, RedisError> {
         let packed = redis::cmd("CLUSTER").arg("SLOTS").get_packed_command();
-        let line = self.line(address);
-        let (mut values, error) = line.finish(line.start(&packed)?, 1);
+        let pool = self.pool(address);
+        let (mut values, error) = pool.finish(pool.start(&packed)?, 1);
         values.pop().ok_or_else(|| error.unwrap_or_else(no_address))
     }
 
@@ -143,15 +143,15 @@ impl ClusterNodes {
         let started: Vec<_> = nodes
             .into_iter()
             .map(|(node, routed)| {
-                let line = self.line(&node);
-                let sent = line.start(&pack_routed(requests, &routed));
-                (node, routed, line, sent)
+                let pool = self.pool(&node);
+                let sent = pool.start(&pack_routed(requests, &routed));
+                (node, routed, pool, sent)
             })
             .collect();
         state.is_redirected = true;
-        for (node, routed, line, sent) in started {
+        for (node, routed, pool, sent) in started {
             let (values, error) = match sent {
-                Ok(sent) => line.finish(sent, count_commands(&routed)),
+                Ok(sent) => pool.finish(sent, count_commands(&routed)),
                 Err(error) => (Vec::new(), Some(error)),
             };
             let mut routes = self.shared.routes();
@@ -294,14 +294,18 @@ mod tests {
     #[test]
     fn the_connections_to_a_node_without_slots_are_closed() {
         let cluster = Cluster::new(["redis://a:1"], Patience::default(), false).unwrap();
-        let line = |address: &str| cluster.line(&address.into(), |_, _| Arc::new(()));
+        let connections_to =
+            |address: &str| cluster.connections_to(&address.into(), |_, _| Arc::new(()));
         assert!(cluster.load("a:1", &slots(&["a", "b", "c"])));
-        let lines = ["a:1", "b:1", "c:1"].map(line);
+        let connections = ["a:1", "b:1", "c:1"].map(connections_to);
         // A call may still use a connection to the node `b`.
         assert!(cluster.load("a:1", &slots(&["a", "c", "d"])));
-        assert_eq!(lines.each_ref().map(Arc::strong_count), [2, 1, 2]);
+        assert_eq!(connections.each_ref().map(Arc::strong_count), [2, 1, 2]);
         assert!(!cluster.load("a:1", &Value::Nil));
-        assert_eq!(lines.each_ref().map(Arc::strong_count), [2, 1, 2]);
-        assert!(Arc::ptr_eq(&line("c:1"), &lines[2]) && !Arc::ptr_eq(&line("b:1"), &lines[1]));
+        assert_eq!(connections.each_ref().map(Arc::strong_count), [2, 1, 2]);
+        assert!(
+            Arc::ptr_eq(&connections_to("c:1"), &connections[2])
+                && !Arc::ptr_eq(&connections_to("b:1"), &connections[1])
+        );
     }
 }

@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use redis::{Client, Connection, ConnectionInfo, ErrorKind, RedisError, Value};
 
-use crate::transport::blocking::{Connect, HAS_TLS, Line, Patience};
+use crate::transport::blocking::{Connect, ConnectionPool, HAS_TLS, Patience};
 use crate::transport::cluster::{at, no_address};
 use crate::transport::server_url::{ServerUrlError, client};
 
-/// The connections to the primary that Sentinels report. Each call in flight has its own connection.
-/// The client uses a reported node only if its `ROLE` is primary. If the node is not a primary, the
-/// client asks the Sentinels again, within the limits of [`Patience`].
+/// The connections to the primary that Sentinels report. Each call in flight has its own
+/// connection. The client uses a reported node only if its `ROLE` is primary. If the node is not a
+/// primary, the client asks the Sentinels again, within the limits of [`Patience`].
 ///
 /// # Examples
 ///
@@ -25,7 +25,7 @@ use crate::transport::server_url::{ServerUrlError, client};
 /// assert!(users.contains("alice")?);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub type SentinelNode = Line<Sentinels>;
+pub type SentinelNode = ConnectionPool<Sentinels>;
 
 /// The Sentinels, and the name of a primary that the Sentinels monitor.
 pub struct Sentinels {
@@ -37,7 +37,7 @@ pub struct Sentinels {
     node: ConnectionInfo,
 }
 
-impl Line<Sentinels> {
+impl ConnectionPool<Sentinels> {
     /// Parses the URLs of the Sentinels. `service` is the name of the primary. `node` is a URL with
     /// the user, the password, the database and the TLS settings of the primary. The host of `node`
     /// has no effect. The first request opens the connection.

@@ -182,7 +182,7 @@ fn publish(filter: &RedisFilter<Model>, metadata: &Metadata) {
 
 fn create(filter: &RedisFilter<Model>, record: &GenerationRecord) {
     let generation =
-        crate::layouts::generation_view::Generation::new(b"f", record.clone()).unwrap();
+        crate::layouts::generation_view::GenerationView::new(b"f", record.clone()).unwrap();
     complete(create_shards::create_shards(&mut Blocking(&filter.transport), &generation, None))
         .unwrap();
 }
