@@ -113,8 +113,10 @@ pub(crate) async fn merge<X: Exchange, Y: Exchange>(
             let reply = to.exchange(vec![request]).await.remove(0);
             let (layers, counter) = growth::layers(&key, reply)?;
             if layers <= known {
-                // The shard has lost layers, so each further attempt fails in the same way.
-                return Err(RedisItemError::Unsettled.into());
+                // The server lost a layer that the client has read. Each further attempt would get
+                // the same reply.
+                let key = target.generations[0].key(shard, known - 1);
+                return Err(RedisItemError::MissingShard { key: printable(&key) }.into());
             }
             target.generations[0].learn_layers(shard, layers);
             if layers == known + 1 {

@@ -105,3 +105,27 @@ fn a_merge_is_refused_if_a_rebuild_starts_in_between() {
     assert!(matches!(ours.merge(&theirs), Err(RedisMergeError::Busy { .. })));
     ours.abort_rebuild().unwrap();
 }
+
+#[test]
+fn a_merge_into_a_shard_that_lost_a_layer_ends_with_an_error() {
+    let server = Server::start();
+    let plan = plan_for(100).growing().unwrap();
+    let ours = RedisFilter::create(server.node(), "a", &plan).unwrap();
+    let theirs = RedisFilter::create(server.node(), "b", &plan).unwrap();
+    ours.insert_each(&(0..500).collect::<Vec<u64>>());
+    theirs.insert_each(&(0..3_000).collect::<Vec<u64>>());
+    let layers = ours.info().unwrap().layers;
+    assert!(layers > 1 && theirs.info().unwrap().layers > layers);
+    // The server now has an older state than the client has read, as after a failover.
+    let mut redis = server.connection();
+    for first in keys_of(&mut redis, "a:*.0") {
+        let _: i64 = ask(&mut redis, &["SETRANGE", &first, "3", "\u{1}"]);
+    }
+    let (ended, ends) = std::sync::mpsc::channel();
+    std::thread::spawn(move || ended.send(ours.merge(&theirs)));
+    let result = ends.recv_timeout(tamis_testing::DEADLINE).expect("the merge ends");
+    let lost = |error: &RedisMergeError| {
+        matches!(error, RedisMergeError::Redis(RedisItemError::MissingShard { .. }))
+    };
+    assert!(result.as_ref().is_err_and(lost), "{result:?}");
+}
