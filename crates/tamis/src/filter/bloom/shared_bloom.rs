@@ -128,11 +128,11 @@ impl<S: Strategy> Insert for &BloomFilter<S, AtomicBitmap> {
 impl<S: Strategy> Insert for BloomFilter<S, AtomicBitmap> {
     #[inline]
     fn insert_hash(&mut self, hash: u64) -> bool {
-        (&*self).insert_hash(hash)
+        Insert::insert_hash(&mut &*self, hash)
     }
 
     fn insert_hashes(&mut self, hashes: &[u64], answers: &mut [u64]) {
-        (&*self).insert_hashes(hashes, answers);
+        Insert::insert_hashes(&mut &*self, hashes, answers);
     }
 }
 
