@@ -394,7 +394,9 @@ impl<B: BitsMut, C: Bits<Word = u64>> Merge<Window<C>> for Window<B> {
     /// may be above the planned rate.
     fn merge(&mut self, other: &Window<C>) -> Result<(), MergeError> {
         MergeError::check_layouts(self, other)?;
-        let pairs = self.clock.merge(&other.clock).ok_or(MergeError::Span)?;
+        let current = other.places.block(other.clock.slot());
+        let is_empty = other.places().all(|place| place[current.clone()].iter().all(|&it| it == 0));
+        let pairs = self.clock.merge(&other.clock, is_empty).ok_or(MergeError::Span)?;
         self.turn();
         let places = self.places;
         let words = &mut self.bits.words_mut()[Clock::WORDS..];

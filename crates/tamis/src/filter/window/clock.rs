@@ -249,8 +249,13 @@ impl Clock {
 
     /// Merges another window's clock. Returns the pairs of blocks to join, this window's block
     /// first. Returns `None` if the windows have different spans, or if only one of the windows
-    /// refreshes items.
-    pub(super) fn merge(&mut self, other: &Clock) -> Option<Vec<(usize, usize)>> {
+    /// refreshes items. `is_other_empty` is true if the current slice of the other window has no
+    /// items.
+    pub(super) fn merge(
+        &mut self,
+        other: &Clock,
+        is_other_empty: bool,
+    ) -> Option<Vec<(usize, usize)>> {
         if (self.slices, self.span, self.refreshes) != (other.slices, other.span, other.refreshes) {
             return None;
         }
@@ -265,21 +270,25 @@ impl Clock {
             // The current slice of the merged window ends when the later of the two current slices
             // ends. If the slice ended with the earlier of the two slices, the merged window would
             // forget items of one window too early.
+            Span::Items(_) if is_other_empty => {}
             Span::Items(_) => self.stored = self.stored.min(other.stored),
         }
         let mut pairs = Vec::new();
         for back in 0..slots {
-            // Slices before number 0 do not exist.
-            let Some(number) = other.memory.checked_sub(back) else { break };
             // `age` is the number of slices from the slice of these items to the current slice, in
             // this window.
             let age = match self.span {
-                Span::Millis(_) => self.present - number,
+                // Slices before number 0 do not exist.
+                Span::Millis(_) if other.memory < back => break,
+                Span::Millis(_) => self.present - (other.memory - back),
+                // The blocks of a window of items have ages also before slice number 0: a merge into
+                // a new window joins the blocks by age.
                 Span::Items(_) => back,
             };
             if age < slots {
                 let here = (self.slot() as u64 + slots - age) % slots;
-                pairs.push((here as usize, other.slot_of(number)));
+                let there = (other.slot_of(other.memory) as u64 + slots - back) % slots;
+                pairs.push((here as usize, there as usize));
             }
         }
         Some(pairs)

@@ -185,6 +185,32 @@ fn windows_of_items_merge_by_age() {
 }
 
 #[test]
+fn a_merged_window_of_items_can_be_merged_again() {
+    for slices in 1..=7 {
+        let plan = Plan::window(30, 1e-9, slices).unwrap();
+        let window = || Window::from_plan(&plan, Hasher::default(), Span::Items(30)).unwrap();
+        let (mut shard, mut total, mut all) = (window(), window(), window());
+        (0..30_u64).for_each(|item| assert!(shard.insert(&item)));
+        total.merge(&shard).unwrap();
+        all.merge(&total).unwrap();
+        assert!((0..30_u64).all(|item| all.contains(&item)), "{slices} slices");
+    }
+}
+
+#[test]
+fn a_merge_with_an_empty_window_does_not_lengthen_the_span() {
+    let plan = Plan::window(30, 1e-9, 3).unwrap();
+    let window = || Window::from_plan(&plan, Hasher::default(), Span::Items(30)).unwrap();
+    let (mut seen, empty) = (window(), window());
+    for item in 0..1_000_u64 {
+        assert!(seen.insert(&item));
+        seen.merge(&empty).unwrap();
+    }
+    assert!((970..1_000_u64).all(|item| seen.contains(&item)));
+    assert!((0..950_u64).all(|item| !seen.contains(&item)));
+}
+
+#[test]
 fn merges_of_any_ages_forget_nothing_too_early() {
     for slices in 1..=16_u32 {
         let span = 12 * u64::from(slices);
