@@ -75,9 +75,10 @@ impl Source {
             Builder::new().name(name.to_owned()).spawn(work).expect("the system starts a thread")
         };
         let read = move || {
-            worker.work(|| kind.reader(&worker.options));
-            // A reader may also end its source before `stop` is called.
-            worker.ids.remove_source();
+            // A reader may also end its source before `stop` is called, or panic.
+            let ended = RemoveOnDrop(worker);
+            let run = &ended.0;
+            run.work(|| kind.reader(&run.options));
         };
         let threads = vec![
             spawn("guard-source", Box::new(read)),
@@ -127,6 +128,15 @@ impl Source {
 impl Drop for Source {
     fn drop(&mut self) {
         self.stop();
+    }
+}
+
+/// Counts the end of a source when the thread of the reader ends, also after a panic.
+struct RemoveOnDrop(Arc<Run>);
+
+impl Drop for RemoveOnDrop {
+    fn drop(&mut self) {
+        self.0.ids.remove_source();
     }
 }
 
@@ -219,6 +229,26 @@ mod tests {
             assert_eq!((ids.state(), ids.lacks_source()), (SyncState::Stale, true));
         }
     }
+
+    #[test]
+    fn a_source_with_the_longest_interval_reads_once_and_can_be_stopped() {
+        let ids = Arc::new(IdSet::new(IdType::integer()).unwrap());
+        let options = SourceOptions {
+            interval: Duration::MAX,
+            stale_after: Duration::MAX,
+            max_pause: Duration::MAX,
+            ..SourceOptions::default()
+        };
+        let (allowed, receiver) = channel();
+        let kind = Readers(Mutex::new(vec![receiver]));
+        let source = Source::start(Arc::clone(&ids), kind, options);
+        allowed.send(()).unwrap();
+        wait_until("synced", || ids.state() == SyncState::Synced);
+        assert_eq!((source.status().failures, source.status().last_error.clone()), (0, None));
+        drop(source);
+        assert!(ids.lacks_source());
+    }
+
     /// A reader that ends its source at once.
     #[derive(Debug)]
     struct Ending;

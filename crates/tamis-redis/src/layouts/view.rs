@@ -11,7 +11,8 @@
 //!
 //! Replies may arrive in another order than the server has sent them. If the shared metadata
 //! changes while an operation reads the metadata, the operation uses the metadata that it has read,
-//! and does not change the shared metadata. Older metadata therefore never replaces newer metadata.
+//! and does not change the shared metadata. Older metadata therefore seldom replaces newer metadata:
+//! only if the metadata changed twice and ended as it was.
 //! The shared metadata may be older than the metadata of the operation. This is as safe as a stale
 //! view of another client.
 

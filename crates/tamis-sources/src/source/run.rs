@@ -134,7 +134,7 @@ impl Run {
                 pause = least;
             }
             self.sleep(pause);
-            pause = (2 * pause).min(self.options.max_pause).max(least);
+            pause = pause.saturating_mul(2).min(self.options.max_pause).max(least);
         }
     }
 
@@ -148,7 +148,10 @@ impl Run {
                     self.ids.abandon_generation();
                     self.progress.lock().fail(&error);
                     self.sleep(pause);
-                    pause = (2 * pause).min(self.options.max_pause).max(self.options.interval);
+                    pause = pause
+                        .saturating_mul(2)
+                        .min(self.options.max_pause)
+                        .max(self.options.interval);
                     continue;
                 }
             }
@@ -205,9 +208,16 @@ impl Run {
 
     /// Waits for `pause`, or until the source is stopped.
     pub fn sleep(&self, pause: Duration) {
-        let end = Instant::now() + pause;
+        let end = Instant::now().checked_add(pause);
         let mut progress = self.progress.lock();
-        while !self.is_stopped() && !self.wake.wait_until(&mut progress, end).timed_out() {}
+        while !self.is_stopped() {
+            match end {
+                Some(end) if self.wake.wait_until(&mut progress, end).timed_out() => return,
+                Some(_) => {}
+                // No clock reaches the end of this pause.
+                None => self.wake.wait(&mut progress),
+            }
+        }
     }
 
     /// Applies an event to the state machine of a source, and executes the effects. Returns the effects.
