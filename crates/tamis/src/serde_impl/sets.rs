@@ -58,7 +58,7 @@ impl<'de, D: Digest> Deserialize<'de> for DigestSet<D> {
             return Err(Z::Error::custom("the digests of a set are not in ascending order"));
         }
         if !Self::is_spread(&digests) {
-            return Err(Z::Error::custom("thousands of digests have the same first bits"));
+            return Err(Z::Error::custom("hundreds of digests have the same first bits"));
         }
         let mut set = Self::new();
         set.insert_each(&digests, &mut Answers::new()).map_err(Z::Error::custom)?;

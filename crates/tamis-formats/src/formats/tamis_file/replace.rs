@@ -1,6 +1,8 @@
 //! Replaces a file atomically.
 
-use std::fs::{self, File, OpenOptions};
+#[cfg(unix)]
+use std::fs::Permissions;
+use std::fs::{self, File, Metadata, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,9 +22,10 @@ pub(super) enum Readers {
 /// the complete old file or the complete new file. The new file is on disk when the function
 /// returns.
 ///
-/// The new file has the permissions of the old file, unless `readers` is [`Readers::Owner`]. Until
-/// the file is complete, only the owner may read the file. If `path` is a symbolic link, the function
-/// replaces the target of the link.
+/// The new file has the group and the permissions of the old file, unless `readers` is
+/// [`Readers::Owner`]. If the group cannot be set, the group gets no permissions. If there is an old
+/// file, only the owner may read the new file until the file is complete. If `path` is a symbolic
+/// link, the function replaces the target of the link.
 pub(super) fn replace(
     path: &Path,
     readers: Readers,
@@ -39,9 +42,7 @@ pub(super) fn replace(
     let (beside, file) = create_beside(target, is_private).map_err(failure)?;
     let written = write(&file)
         .and_then(|()| match &before {
-            Some(before) if readers == Readers::ByUmask => {
-                file.set_permissions(before.permissions())
-            }
+            Some(before) if readers == Readers::ByUmask => copy_permissions(before, &file),
             _ => Ok(()),
         })
         .and_then(|()| file.sync_all())
@@ -51,6 +52,26 @@ pub(super) fn replace(
         return Err(failure(error));
     }
     sync_folder(target).map_err(|error| FileErrorKind::SyncFolder(error).at(path))
+}
+
+/// Gives a file the group and the permissions of the old file.
+#[cfg(unix)]
+fn copy_permissions(before: &Metadata, file: &File) -> io::Result<()> {
+    use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, fchown};
+
+    let mut mode = before.mode() & 0o7777;
+    let has_group = file.metadata()?.gid() == before.gid();
+    if !has_group && fchown(file, None, Some(before.gid())).is_err() {
+        // The permissions were for the members of another group.
+        mode &= !0o070;
+    }
+    file.set_permissions(Permissions::from_mode(mode))
+}
+
+/// Gives a file the permissions of the old file.
+#[cfg(not(unix))]
+fn copy_permissions(before: &Metadata, file: &File) -> io::Result<()> {
+    file.set_permissions(before.permissions())
 }
 
 /// Returns the path of the file that a symbolic link names, also if this file does not exist yet.
