@@ -38,7 +38,8 @@ impl WindowFilter {
     pub fn new(plan: &Plan, slices: u32, refreshes: bool) -> Result<Self, PlanError> {
         // One millisecond of the library's window represents one slice. Only the caller needs the
         // length of a slice.
-        let window = Window::from_plan(plan, Hasher::default(), Span::Millis(slices.into()))?;
+        let mut window = Window::from_plan(plan, Hasher::default(), Span::Millis(slices.into()))?;
+        window.advance(0);
         Ok(Self {
             window: if refreshes { window.refreshing() } else { window },
             refreshes,
