@@ -5,6 +5,7 @@
 //! no import. The modules `bloom`, `cuckoo`, `growing` and `window` contain the kinds of filters.
 //! The module `any` contains a filter whose kind is chosen at run time.
 
+mod accepting;
 pub(crate) mod any;
 pub(crate) mod bloom;
 pub(crate) mod cuckoo;
@@ -13,26 +14,21 @@ mod error;
 pub(crate) mod growing;
 mod inherent;
 mod pointers;
+mod refusing;
 pub(crate) mod removed;
 pub(crate) mod variant;
 pub(crate) mod window;
-pub(crate) mod words;
 
 use crate::batch::answers::Answers;
 use crate::batch::chunks::{
     CHUNK, count_chunks, count_ones, each_chunk, try_count_chunks, try_each_chunk, words_of,
 };
-use crate::bits::{AtomicBitmap, BitsMut};
-use crate::filter::bloom::{BloomFilter, Counting};
-use crate::filter::window::Window;
 use crate::hash::Hasher;
 use crate::item::Item;
 use crate::plan::Plan;
 use crate::plan::layout::Layout;
-use crate::strategy::Strategy;
 pub use error::{InsertError, MergeError, NoRoom};
 pub use removed::Removed;
-pub use words::FilterWords;
 
 /// Defines the first methods of [`Filter`] for a type with the fields `plan` and `hasher`.
 macro_rules! plan_and_hasher {
@@ -327,35 +323,6 @@ pub trait TryInsert: Filter {
     }
 }
 
-/// Implements [`TryInsert`] by [`Insert`], for a filter that accepts every item.
-macro_rules! accepts_every_item {
-    ($([$($generics:tt)*] $filter:ty),* $(,)?) => { $(
-        impl<$($generics)*> TryInsert for $filter {
-            #[inline]
-            fn try_insert_hash(&mut self, hash: u64) -> Result<bool, InsertError> {
-                Ok(self.insert_hash(hash))
-            }
-
-            fn try_insert_hashes(
-                &mut self,
-                hashes: &[u64],
-                answers: &mut [u64],
-            ) -> Result<(), InsertError> {
-                self.insert_hashes(hashes, answers);
-                Ok(())
-            }
-        }
-    )* };
-}
-
-accepts_every_item! {
-    [S: Strategy, B: BitsMut] BloomFilter<S, B>,
-    [S: Strategy] BloomFilter<S, AtomicBitmap>,
-    [S: Strategy] &BloomFilter<S, AtomicBitmap>,
-    [B: BitsMut] Counting<B>,
-    [B: BitsMut] Window<B>,
-}
-
 /// A filter from which items can be removed.
 ///
 /// Remove only items that were inserted. A filter may report an item as present that was never
@@ -442,4 +409,47 @@ pub trait Merge<Other: ?Sized = Self> {
     ///
     /// [`MergeError`] if the filters cannot be merged. On error, both filters are unchanged.
     fn merge(&mut self, other: &Other) -> Result<(), MergeError>;
+}
+
+/// A filter whose words can be written, for example to a file.
+///
+/// The words, the [plan](Filter::plan) and the [hasher](Filter::hasher) are the whole state of a
+/// filter. [`AnyFilter::restore`](crate::AnyFilter::restore) creates a filter from them.
+pub trait FilterWords: Filter {
+    /// Passes the words to `each`, in order and in one or more parts, beginning with word number
+    /// `start`. Skipping words takes no time, except in a growing filter that has grown. A growing
+    /// filter that has grown reads the header of each skipped page.
+    ///
+    /// Other threads may insert into a shared filter meanwhile. The words contain every item whose
+    /// insert returned before the call.
+    ///
+    /// # Errors
+    ///
+    /// Returns the first error of `each`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use tamis::{Bloom, FilterWords};
+    ///
+    /// let filter = Bloom::for_items(1_000, 0.01)?;
+    /// let mut words = 0;
+    /// let Ok(()) = filter.each_words_from(100, |part| {
+    ///     words += part.len() as u64;
+    ///     Ok::<(), std::convert::Infallible>(())
+    /// });
+    /// assert_eq!(words, filter.len_words() - 100);
+    /// # Ok::<(), tamis::PlanError>(())
+    /// ```
+    fn each_words_from<E>(
+        &self,
+        start: u64,
+        each: impl FnMut(&[u64]) -> Result<(), E>,
+    ) -> Result<(), E>;
+
+    /// Returns how many words [`each_words_from`](Self::each_words_from) passes to its callback if
+    /// `start` is 0.
+    fn len_words(&self) -> u64 {
+        self.plan().bits().div_ceil(64)
+    }
 }

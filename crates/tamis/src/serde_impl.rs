@@ -17,12 +17,12 @@ use serde::de::{Deserialize, Deserializer, Error as _, SeqAccess, Visitor};
 use serde::ser::{Error as _, Serialize, Serializer};
 
 use crate::bits::{AtomicBitmap, Bitmap, BitsMut};
+use crate::filter::FilterWords;
 use crate::filter::any::AnyFilter;
 use crate::filter::bloom::{BloomFilter, Counting};
 use crate::filter::cuckoo::Cuckoo;
 use crate::filter::growing::Growing;
 use crate::filter::window::Window;
-use crate::filter::words::FilterWords;
 use crate::hash::Hasher;
 #[cfg(not(any(feature = "std", test)))]
 use crate::no_std::*;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use tamis::Kind;
 
-use crate::errors::DecodeError;
+use crate::errors::decode::DecodeError;
 
 /// The reason why a filter cannot be saved to a file or loaded from a file.
 #[derive(Debug)]

@@ -6,10 +6,6 @@
 use std::convert::Infallible;
 
 use crate::batch::chunks::{CHUNK, with_buffer};
-use crate::bits::BitsMut;
-use crate::filter::any::AnyFilter;
-use crate::filter::cuckoo::Cuckoo;
-use crate::filter::growing::Growing;
 use crate::filter::{Insert, InsertError, TryInsert};
 use crate::hash::Hasher;
 use crate::item::Item;
@@ -37,26 +33,6 @@ pub(crate) fn try_extend<I: Item>(
         Ok(())
     })
 }
-
-macro_rules! extend_or_panic {
-    ($($filter:ident),*) => { $(
-        impl<I: Item, B: BitsMut> Extend<I> for $filter<B> {
-            /// Inserts every item, in batches.
-            ///
-            /// # Panics
-            ///
-            /// Panics if the filter has no space for an item, because `extend` cannot return an
-            /// error. To get an error instead of a panic, use `try_extend`.
-            fn extend<T: IntoIterator<Item = I>>(&mut self, items: T) {
-                if let Err(error) = try_extend(self, items) {
-                    panic!("{error}");
-                }
-            }
-        }
-    )* };
-}
-
-extend_or_panic!(AnyFilter, Cuckoo, Growing);
 
 /// Passes the hashes of an iterator to `insert`, in chunks, with a bit mask for the answers. Returns
 /// the number of answers that are true.

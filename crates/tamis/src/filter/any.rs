@@ -4,12 +4,12 @@ use std::fmt;
 
 use crate::batch::answers::Answers;
 use crate::bits::{AtomicBitmap, BitView, Bitmap, Bits, BitsMut};
+use crate::filter::FilterWords;
 use crate::filter::bloom::{BloomFilter, Counting};
 use crate::filter::cuckoo::Cuckoo;
 use crate::filter::growing::Growing;
 use crate::filter::variant::Variant;
 use crate::filter::window::Window;
-use crate::filter::words::FilterWords;
 use crate::filter::{Clear, Filter, InsertError, Merge, MergeError, Removed, TryInsert};
 use crate::hash::Hasher;
 use crate::item::Item;
@@ -321,7 +321,7 @@ impl<B: BitsMut> Clear for AnyFilter<B> {
 
 impl<B: BitsMut, C: Bits<Word = u64>> Merge<AnyFilter<C>> for AnyFilter<B> {
     fn merge(&mut self, other: &AnyFilter<C>) -> Result<(), MergeError> {
-        MergeError::check_layouts(self, other)?;
+        MergeError::check_layouts(self.layout(), other.layout())?;
         with_filters!(self, other, (one, two) => one.merge(two), else {
             unreachable!("filters of one layout are of one kind")
         })

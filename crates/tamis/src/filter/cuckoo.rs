@@ -14,9 +14,9 @@ mod table;
 use std::fmt;
 
 use crate::bits::{BitView, Bitmap, Bits, BitsMut, words_from};
+use crate::filter::FilterWords;
 use crate::filter::debug::DebugState;
 use crate::filter::variant::{Variant, counts, one_run};
-use crate::filter::words::FilterWords;
 use crate::filter::{
     Clear, Count, Filter, InsertError, Merge, MergeError, NoRoom, Remove, Removed, TryInsert,
     plan_and_hasher,
@@ -369,7 +369,7 @@ impl<B: BitsMut> Clear for Cuckoo<B> {
 impl<B: BitsMut, C: Bits<Word = u64>> Merge<Cuckoo<C>> for Cuckoo<B> {
     /// Inserts each item of the other filter as many times as the other filter contains the item.
     fn merge(&mut self, other: &Cuckoo<C>) -> Result<(), MergeError> {
-        MergeError::check_layouts(self, other)?;
+        MergeError::check_layouts(self.layout(), other.layout())?;
         // The items are inserted into a copy of the filter, because a merge that fails must leave
         // `self` unchanged.
         let copy = Bitmap::zeroed(self.bits.len_bits());

@@ -3,7 +3,6 @@
 use std::fmt;
 
 use crate::bits::OutOfMemory;
-use crate::filter::Filter;
 use crate::plan::layout::Layout;
 
 /// The error of an insert if the filter has no space for an item.
@@ -90,9 +89,8 @@ pub enum MergeError {
 }
 
 impl MergeError {
-    /// Checks that two filters have the same layout.
-    pub(crate) fn check_layouts(one: &impl Filter, other: &impl Filter) -> Result<(), MergeError> {
-        let (expected, found) = (one.layout(), other.layout());
+    /// Checks that the layouts of two filters are equal.
+    pub(crate) fn check_layouts(expected: Layout, found: Layout) -> Result<(), MergeError> {
         if expected == found { Ok(()) } else { Err(MergeError::Layout { expected, found }) }
     }
 }

@@ -8,9 +8,9 @@ use std::fmt;
 
 use crate::batch::answers::check_words;
 use crate::bits::{BitView, Bitmap, Bits, BitsMut, OutOfMemory};
+use crate::filter::FilterWords;
 use crate::filter::debug::DebugState;
 use crate::filter::variant::Variant;
-use crate::filter::words::FilterWords;
 use crate::filter::{
     Clear, Filter, InsertError, Merge, MergeError, NoRoom, TryInsert, plan_and_hasher,
 };
@@ -338,7 +338,7 @@ impl<B: BitsMut, C: Bits<Word = u64>> Merge<Growing<C>> for Growing<B> {
     /// [`is_over_rate`](Filter::is_over_rate) returns true. Merging takes time proportional to the
     /// size of both filters.
     fn merge(&mut self, other: &Growing<C>) -> Result<(), MergeError> {
-        MergeError::check_layouts(self, other)?;
+        MergeError::check_layouts(self.layout(), other.layout())?;
         // The prefixes are inserted into a copy of the table, because a merge that fails must leave
         // `self` unchanged.
         let mut table =

@@ -1,8 +1,8 @@
 //! The trait that `AnyFilter` requires of the filter of each kind.
 
 use crate::bits::{BitsMut, heap_bytes};
+use crate::filter::FilterWords;
 use crate::filter::Removed;
-use crate::filter::words::FilterWords;
 
 /// The methods that [`AnyFilter`](crate::AnyFilter) needs from a filter over storage `B`, in
 /// addition to the public traits.

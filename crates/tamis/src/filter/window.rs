@@ -43,9 +43,9 @@ use crate::batch::answers::check_words;
 use crate::batch::extend::extend;
 use crate::batch::prefetching::in_batches;
 use crate::bits::{BitView, Bitmap, Bits, BitsMut, words_from};
+use crate::filter::FilterWords;
 use crate::filter::debug::{self, DebugState};
 use crate::filter::variant::Variant;
-use crate::filter::words::FilterWords;
 use crate::filter::{Clear, Filter, Merge, MergeError, plan_and_hasher};
 use crate::hash::Hasher;
 use crate::item::Item;
@@ -393,7 +393,7 @@ impl<B: BitsMut, C: Bits<Word = u64>> Merge<Window<C>> for Window<B> {
     /// window at its current time. The joined slices contain the items of both filters, so the rate
     /// may be above the planned rate.
     fn merge(&mut self, other: &Window<C>) -> Result<(), MergeError> {
-        MergeError::check_layouts(self, other)?;
+        MergeError::check_layouts(self.layout(), other.layout())?;
         let current = other.places.block(other.clock.slot());
         let is_empty = other.places().all(|place| place[current.clone()].iter().all(|&it| it == 0));
         let pairs = self.clock.merge(&other.clock, is_empty).ok_or(MergeError::Span)?;

@@ -30,9 +30,9 @@ use crate::arch;
 use crate::arch::counters::{CounterKernels, SLICE_WORDS, kernels};
 use crate::batch::extend::extend;
 use crate::bits::{BitView, Bitmap, Bits, BitsMut, words_from};
+use crate::filter::FilterWords;
 use crate::filter::debug::{self, DebugState};
 use crate::filter::variant::{Variant, counts, one_run};
-use crate::filter::words::FilterWords;
 use crate::filter::{
     Clear, Count, Filter, Insert, Merge, MergeError, Remove, Removed, plan_and_hasher,
 };
@@ -287,7 +287,7 @@ impl<B: BitsMut, C: Bits<Word = u64>> Merge<Counting<C>> for Counting<B> {
     /// Adds the counters of `other`. A sum above the highest value of a counter is replaced by the
     /// highest value.
     fn merge(&mut self, other: &Counting<C>) -> Result<(), MergeError> {
-        MergeError::check_layouts(self, other)?;
+        MergeError::check_layouts(self.layout(), other.layout())?;
         let block_words = self.block_words();
         let blocks = self.counters.words_mut().chunks_exact_mut(block_words);
         for (block, other) in blocks.zip(other.counters.words().chunks_exact(block_words)) {

@@ -4,9 +4,9 @@ use std::fmt;
 
 use crate::batch::answers::check_words;
 use crate::bits::{BitView, Bitmap, Bits, BitsMut, NewBits, Pages, Word as _, words_from};
+use crate::filter::FilterWords;
 use crate::filter::debug::{self, DebugState};
 use crate::filter::variant::{Variant, one_run};
-use crate::filter::words::FilterWords;
 use crate::filter::{Clear, Filter, Insert, Merge, MergeError, plan_and_hasher};
 use crate::hash::Hasher;
 use crate::plan::{Plan, PlanError};
@@ -185,7 +185,7 @@ impl<S: Strategy, B: BitsMut> Clear for BloomFilter<S, B> {
 
 impl<S: Strategy, B: BitsMut, C: Bits> Merge<BloomFilter<S, C>> for BloomFilter<S, B> {
     fn merge(&mut self, other: &BloomFilter<S, C>) -> Result<(), MergeError> {
-        MergeError::check_layouts(self, other)?;
+        MergeError::check_layouts(self.layout(), other.layout())?;
         for (word, other) in self.bits.words_mut().iter_mut().zip(other.bits.words()) {
             *word |= other.get();
         }

@@ -146,7 +146,7 @@ impl<S: Strategy, C: Bits> Merge<BloomFilter<S, C>> for BloomFilter<S, AtomicBit
     /// Merges the bits of the other filter. The merge needs exclusive access, because an insert by
     /// another thread writes whole words and would overwrite merged bits.
     fn merge(&mut self, other: &BloomFilter<S, C>) -> Result<(), MergeError> {
-        MergeError::check_layouts(self, other)?;
+        MergeError::check_layouts(self.layout(), other.layout())?;
         let other = other.bits.words();
         self.bits.update_each(|i, word| word | other[i].get());
         Ok(())
