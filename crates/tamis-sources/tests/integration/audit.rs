@@ -73,7 +73,7 @@ fn a_good_set_passes_with_each_type_of_id() {
 #[test]
 fn a_refused_id_is_found() {
     let rows = numbers(20_000);
-    let ids = set(integers(), 0.001, &rows[..19_990]);
+    let ids = set(integers(), 1e-6, &rows[..19_990]);
     ids.delete(b"5").unwrap();
     let report = audited(&ids, &rows, QUICK);
     assert!(!report.is_complete());
