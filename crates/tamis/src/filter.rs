@@ -48,9 +48,10 @@ pub(crate) use plan_and_hasher;
 /// A set that may report an absent item as present, but never reports an inserted item as absent.
 ///
 /// `&mut F` and `Box<F>` implement the traits of a filter `F`, so generic code also takes `&mut
-/// filter` and `Box<dyn TryInsert>`. `&F`, `Rc<F>` and `Arc<F>` implement `Filter` and `Count`. If a program chooses the kind at run time, use
-/// [`AnyFilter`](crate::AnyFilter): a program can save, load and create an `AnyFilter` of any kind,
-/// and a batch chooses the kind once.
+/// filter` and `Box<dyn TryInsert>`. `&F`, `Rc<F>` and `Arc<F>` implement `Filter` and `Count`.
+///
+/// [`AnyFilter`](crate::AnyFilter) is a filter whose kind the program chooses at run time. A program
+/// can save, load and create an `AnyFilter` of any kind, and a batch matches on the kind once.
 ///
 /// # Examples
 ///
@@ -159,8 +160,8 @@ pub trait Filter {
 
 /// A filter that accepts every item.
 ///
-/// `&SharedBloom` also implements `Insert`, so threads can insert through a shared
-/// reference, as threads can write through a `&File`.
+/// `&SharedBloom` also implements `Insert`, so threads can insert through a shared reference, as
+/// threads can write through a `&File`.
 pub trait Insert: TryInsert {
     /// Inserts an item by its hash. Returns true if the item is new to the filter.
     fn insert_hash(&mut self, hash: u64) -> bool;

@@ -159,15 +159,15 @@ impl<B: Bits<Word = u64>> TamisFile<B> {
 }
 
 impl<'a> TamisFile<BitView<'a>> {
-    /// Creates a filter that uses the words of a file in place, for example in a mapped file. Takes constant time, except
-    /// for cuckoo and growing filters, whose words are read once.
+    /// Creates a filter that uses the words of a file in place, for example in a mapped file. Copies no words. Takes
+    /// constant time, except for cuckoo and growing filters, whose words are read once.
     ///
-    /// Checks the header, the length and the unused bits at the end, but not the words.
-    /// [`verify`](Self::verify) checks the words in one pass.
+    /// Checks the header, the length and the unused bits at the end. Does not check the checksum of the words:
+    /// [`verify`](Self::verify) checks all bytes in one pass.
     ///
     /// # Errors
     ///
-    /// [`DecodeError`] unless `bytes` are exactly one undamaged file.
+    /// [`DecodeError`] unless the checked parts of `bytes` are a file, or if `bytes` do not start at a multiple of 8.
     pub fn view(bytes: &'a [u8]) -> Result<Self, DecodeError> {
         let Parts { header, words, .. } = Parts::split(bytes)?;
         let at = header.len as u64;

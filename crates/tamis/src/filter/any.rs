@@ -172,9 +172,9 @@ impl<B: Bits<Word = u64>> AnyFilter<B> {
     }
 
     /// Sets the current time of a filter that forgets items: see [`Window::advance`]. Filters that
-    /// do not forget items ignore the time. Returns true if the state of the filter changed.
-    pub fn advance(&mut self, now_millis: u64) -> bool {
-        with_filter!(self, filter => Variant::<B>::advance(filter, now_millis))
+    /// do not forget items ignore the time.
+    pub fn advance(&mut self, now_millis: u64) {
+        with_filter!(self, filter => Variant::<B>::advance(filter, now_millis));
     }
 
     /// Returns an upper bound of the number of times that an item with this hash was inserted, as

@@ -21,10 +21,8 @@ pub(crate) trait Variant<B>: FilterWords {
         heap_bytes(self.plan().bits())
     }
 
-    /// Sets the current time of a filter that forgets items. Returns true if the filter changed.
-    fn advance(&mut self, _now_millis: u64) -> bool {
-        false
-    }
+    /// Sets the current time of a filter that forgets items.
+    fn advance(&mut self, _now_millis: u64) {}
 
     /// Returns an upper bound of the number of times that an item with this hash was inserted.
     /// Returns `None` if the kind of the filter does not count items.

@@ -292,8 +292,8 @@ impl<B: Bits<Word = u64>> Variant<B> for Window<B> {
         Some(self.as_view())
     }
 
-    fn advance(&mut self, now_millis: u64) -> bool {
-        Window::advance(self, now_millis)
+    fn advance(&mut self, now_millis: u64) {
+        Window::advance(self, now_millis);
     }
 }
 
@@ -395,7 +395,9 @@ impl<B: BitsMut, C: Bits<Word = u64>> Merge<Window<C>> for Window<B> {
     fn merge(&mut self, other: &Window<C>) -> Result<(), MergeError> {
         MergeError::check_layouts(self.layout(), other.layout())?;
         let current = other.places.block(other.clock.slot());
-        let is_empty = other.places().all(|place| place[current.clone()].iter().all(|&it| it == 0));
+        // Only a merge of windows of items asks. The search ends at the first set bit.
+        let is_empty =
+            || other.places().all(|place| place[current.clone()].iter().all(|&word| word == 0));
         let pairs = self.clock.merge(&other.clock, is_empty).ok_or(MergeError::Span)?;
         self.turn();
         let places = self.places;

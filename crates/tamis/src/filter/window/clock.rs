@@ -249,12 +249,12 @@ impl Clock {
 
     /// Merges another window's clock. Returns the pairs of blocks to join, this window's block
     /// first. Returns `None` if the windows have different spans, or if only one of the windows
-    /// refreshes items. `is_other_empty` is true if the current slice of the other window has no
+    /// refreshes items. `is_other_empty` tests whether the current slice of the other window has no
     /// items.
     pub(super) fn merge(
         &mut self,
         other: &Clock,
-        is_other_empty: bool,
+        is_other_empty: impl FnOnce() -> bool,
     ) -> Option<Vec<(usize, usize)>> {
         if (self.slices, self.span, self.refreshes) != (other.slices, other.span, other.refreshes) {
             return None;
@@ -270,8 +270,10 @@ impl Clock {
             // The current slice of the merged window ends when the later of the two current slices
             // ends. If the slice ended with the earlier of the two slices, the merged window would
             // forget items of one window too early.
-            Span::Items(_) if is_other_empty => {}
-            Span::Items(_) => self.stored = self.stored.min(other.stored),
+            Span::Items(_) if other.stored < self.stored && !is_other_empty() => {
+                self.stored = other.stored;
+            }
+            Span::Items(_) => {}
         }
         let mut pairs = Vec::new();
         for back in 0..slots {
