@@ -27,6 +27,7 @@ use std::time::Instant;
 use clap::builder::Resettable;
 use clap::{ArgGroup, Id};
 use tamis::Hasher;
+use tamis_state::Requirements;
 
 use crate::arguments::byte_size::ByteSize;
 use crate::arguments::hash_key::random_hasher;
@@ -38,7 +39,7 @@ use crate::commands::dedup::occurrences::Counts;
 use crate::commands::dedup::record_batch::RecordRule;
 use crate::commands::dedup::sample::InputSample;
 use crate::commands::dedup::seen::Budget;
-use crate::commands::dedup::state::{StateFile, Wanted};
+use crate::commands::dedup::state::{StateFile, open_state};
 use crate::commands::dedup::stats::{RunStats, StatsFormat};
 use crate::commands::dedup::window::WindowArgs;
 use crate::exit::{CommandResult, Failure};
@@ -293,14 +294,14 @@ impl Args {
         // A state grows from run to run, so its digests have 128 bits. A filter uses only 64 bits
         // of a hash of any width.
         let lasting_bits = if self.approx.is_none() { 128 } else { 64 };
-        let wanted = Wanted {
+        let wanted = Requirements {
             description: &self.description(),
             hasher,
             is_hasher_fixed: self.seed.is_some(),
             width_bits: self.hash_bits().unwrap_or(lasting_bits),
             is_width_fixed: self.hash_bits.is_some(),
         };
-        StateFile::open(path, &wanted).map(Some)
+        open_state(path, &wanted).map(Some)
     }
 
     fn hash_bits(&self) -> Option<u32> {

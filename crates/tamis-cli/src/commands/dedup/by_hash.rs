@@ -9,7 +9,7 @@ use crate::commands::dedup::deduplicator::Deduplicator;
 use crate::commands::dedup::digest::Width;
 use crate::commands::dedup::sample::InputSample;
 use crate::commands::dedup::seen::Seen;
-use crate::commands::dedup::state::{Checkpoint, InputId, StateFile};
+use crate::commands::dedup::state::{Checkpoint, InputId, StateFile, failure};
 use crate::commands::dedup::stats::{NOTABLE_LOSS, RunStats};
 use crate::commands::dedup::stream::Resumed;
 use crate::commands::dedup::{Args, Repeated};
@@ -99,7 +99,7 @@ impl Args {
                 last.output.zip(OutputPosition::of_output(self.output.as_deref()))
         {
             if is.continues(&was) {
-                state.begin(None)?;
+                state.begin(None).map_err(failure)?;
                 note!("this run was finished before; its output is left as it is");
                 return Ok(RunStats { records: last.records, ..RunStats::default() });
             }
@@ -115,12 +115,12 @@ impl Args {
         if let (Some((checkpoint, end)), true) = (killed, is_resumed) {
             (from, begin_at) = (checkpoint, Some(end));
         }
-        state.begin(begin_at)?;
-        let (mut digests, mut new) = (Vec::new(), tamis::Answers::new());
-        state.replay(|bytes| {
-            D::read_each(bytes, &mut digests);
-            seen.insert_each(&digests, &mut new).map(drop)
-        })?;
+        state.begin(begin_at).map_err(failure)?;
+        let mut new = tamis::Answers::new();
+        let mut replay = state.replay::<D>().map_err(failure)?;
+        while let Some(digests) = replay.next_batch().map_err(failure)? {
+            seen.insert_each(digests, &mut new)?;
+        }
         let deduplicator = Deduplicator::Digests { seen, again: None };
         self.stream(inputs, deduplicator, Some(Resumed { output, state, from }))
     }

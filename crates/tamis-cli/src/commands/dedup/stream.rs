@@ -10,7 +10,7 @@ use crate::commands::dedup::batch_reader::BatchReader;
 use crate::commands::dedup::deduplicator::Deduplicator;
 use crate::commands::dedup::digest::Width;
 use crate::commands::dedup::record_batch::{BatchPart, RecordBatch};
-use crate::commands::dedup::state::{Checkpoint, StateFile};
+use crate::commands::dedup::state::{Checkpoint, StateFile, failure};
 use crate::commands::dedup::stats::{NOTABLE_LOSS, RunStats, shown};
 use crate::commands::dedup::{Args, Repeated};
 use crate::exit::Failure;
@@ -116,7 +116,7 @@ impl<D: Width> DedupRun<'_, D> {
             ..self.checkpoint
         };
         self.output.finish()?;
-        state.finish(&end)?;
+        state.finish(&end).map_err(failure)?;
         Ok(self.stats)
     }
 
@@ -173,7 +173,7 @@ impl<D: Width> DedupRun<'_, D> {
             write(suspects, part, inverted(new, len))?;
         }
         match &mut self.state {
-            Some(state) => state.remember(new.ones().map(|i| part.digests()[i])),
+            Some(state) => state.remember(new.ones().map(|i| part.digests()[i])).map_err(failure),
             None => Ok(()),
         }
     }
@@ -224,7 +224,7 @@ impl<D: Width> DedupRun<'_, D> {
         self.checkpoint.output = Some(mark);
         self.checkpoint.records = self.stats.records;
         self.checkpoint.written = self.stats.written;
-        state.checkpoint(&self.checkpoint)
+        state.checkpoint(&self.checkpoint).map_err(failure)
     }
 
     /// Writes one warning when the hashes are not wide enough for the number of records.

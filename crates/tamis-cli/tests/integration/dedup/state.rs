@@ -5,6 +5,8 @@ use std::io::Write;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use tamis::Hasher;
+use tamis_state::{SeenLog, StateError};
 use tamis_testing::{CommandExt as _, wait_until};
 
 use super::program::{first_occurrences, lines};
@@ -261,4 +263,55 @@ fn a_killed_run_wants_its_own_input_or_to_be_forgotten() {
     folder.refused("dedup --state state other", "--restart");
     // The killed run is forgotten.
     keeps(&folder, "state other --restart", "", "a\n");
+}
+
+/// Opens a state of the program as a log, with this description.
+fn seen_log(folder: &Folder, text: &str) -> Result<SeenLog<u128>, StateError> {
+    SeenLog::open(&folder.path("state"), text, Hasher::keyed([1, 2]))
+}
+
+#[test]
+fn a_log_of_another_program_and_a_run_share_a_state() {
+    let folder = Folder::new();
+    let lines = "record, records end with newline";
+    let mut log = seen_log(&folder, lines).unwrap();
+    log.append([log.hasher().hash128(b"a")]).unwrap();
+    log.sync().unwrap();
+    folder.refused("dedup --state state /dev/null", "another process");
+    log.append([log.hasher().hash128(b"b")]).unwrap();
+    log.close().unwrap();
+    keeps(&folder, "state", "a\nb\nc\n", "c\n");
+    let mut log = seen_log(&folder, lines).unwrap();
+    let (mut replay, mut held) = (log.replay().unwrap(), Vec::new());
+    while let Some(digests) = replay.next_batch().unwrap() {
+        held.extend_from_slice(digests);
+    }
+    assert_eq!(held, [b"a", b"b", b"c"].map(|line| log.hasher().hash128(line)));
+    log.close().unwrap();
+    keeps(&folder, "state", "c\nd\n", "d\n");
+}
+
+#[test]
+fn a_log_and_a_run_refuse_the_state_of_each_other_if_the_description_differs() {
+    let folder = Folder::new();
+    seen_log(&folder, "fingerprints").unwrap().close().unwrap();
+    folder.refused("dedup --state state /dev/null", "remembers 'fingerprints', but this run asks");
+    fs::remove_file(folder.path("state")).unwrap();
+    keeps(&folder, "state", "a\n", "a\n");
+    let error = seen_log(&folder, "fingerprints").err().unwrap().to_string();
+    assert!(error.contains("newline', not of 'fingerprints'"), "{error}");
+}
+
+#[test]
+fn a_log_refuses_the_state_of_a_killed_run() {
+    let folder = Folder::new();
+    let mut command = folder.piped("dedup --checkpoint=1 --state state");
+    let mut child = command.stdout(File::create(folder.path("out")).unwrap()).start();
+    child.stdin.as_mut().unwrap().write_all(b"a\nb\n").unwrap();
+    wait_until("the lines are passed on", || folder.read("out").len() == 4);
+    child.kill();
+    let state = folder.read("state");
+    let text = &state[32..][..usize::from(state[10])];
+    let error = seen_log(&folder, std::str::from_utf8(text).unwrap()).err().unwrap();
+    assert!(matches!(error, StateError::KilledRun { .. }), "{error}");
 }

@@ -14,12 +14,12 @@
 use tamis::Hasher;
 
 /// The offset of the synced length in the file.
-pub(super) const SYNCED_AT: u64 = 16;
+pub(crate) const SYNCED_AT: u64 = 16;
 /// The number of bytes of the synced length and its checksum.
-pub(super) const SYNCED_BYTES: usize = 16;
+pub(crate) const SYNCED_BYTES: usize = 16;
 
 /// Encodes a synced length with its checksum.
-pub(super) fn encode(len_bytes: u64) -> [u8; SYNCED_BYTES] {
+pub(crate) fn encode(len_bytes: u64) -> [u8; SYNCED_BYTES] {
     let len_bytes = len_bytes.to_le_bytes();
     let checksum = Hasher::xxh3(SYNCED_AT).hash(&len_bytes).to_le_bytes();
     let mut bytes = [0; SYNCED_BYTES];
@@ -30,7 +30,7 @@ pub(super) fn encode(len_bytes: u64) -> [u8; SYNCED_BYTES] {
 
 /// Decodes a synced length. Returns `None` if the stored checksum is not the checksum of the synced
 /// length.
-pub(super) fn decode(bytes: &[u8]) -> Option<u64> {
+pub(crate) fn decode(bytes: &[u8]) -> Option<u64> {
     let len_bytes = u64::from_le_bytes(bytes.get(..8)?.try_into().ok()?);
     (bytes == encode(len_bytes)).then_some(len_bytes)
 }

@@ -1,16 +1,12 @@
-//! Tests a power loss at any time: the disk may have stored any part of the writes since the last
-//! sync.
+//! Tests a power loss at any time of a run.
 
 use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::commands::dedup::state::disk::journal::{DiskOp, Journal};
-use crate::commands::dedup::state::tests::{digests, kill, open};
-use crate::commands::dedup::state::*;
-
-/// A disk writes a sector completely or not at all.
-const SECTOR_BYTES: u64 = 512;
+use crate::disk::journal::Journal;
+use crate::power_loss::{Random, each_image};
+use crate::state_file::tests::{Checkpoint, State, digests, kill, open};
 
 /// The digests that the state holds from a point in time onwards.
 struct Moment {
@@ -31,9 +27,9 @@ struct Recorded {
 }
 
 impl Recorded {
-    fn open(&self) -> StateFile {
+    fn open(&self) -> State {
         let mut state = open(&self.path).unwrap();
-        state.disk.journal = Some(Arc::clone(&self.journal));
+        state.log.disk.journal = Some(Arc::clone(&self.journal));
         state
     }
 
@@ -46,7 +42,7 @@ impl Recorded {
         result
     }
 
-    fn remember(&mut self, state: &mut StateFile, digests: u64) {
+    fn remember(&mut self, state: &mut State, digests: u64) {
         for _ in 0..digests {
             self.next += 1;
             // The values contain no zero bytes, so a lost sector changes each value.
@@ -54,68 +50,7 @@ impl Recorded {
             state.remember([digest]).unwrap();
             self.digests.extend(digest.to_le_bytes());
         }
-        state.write_pending().unwrap();
-    }
-}
-
-/// A generator with a fixed seed (xorshift).
-struct Random(u64);
-
-impl Random {
-    fn is_kept(&mut self) -> bool {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 & 1 == 1
-    }
-}
-
-/// Splits an operation into the parts that reach the disk independently.
-fn parts(op: &DiskOp) -> Vec<DiskOp> {
-    let DiskOp::Write(at, bytes) = op else { return vec![op.clone()] };
-    let (mut parts, mut from) = (Vec::new(), 0);
-    while from < bytes.len() {
-        let start = at + from as u64;
-        let len = (SECTOR_BYTES - start % SECTOR_BYTES) as usize;
-        let end = bytes.len().min(from + len);
-        parts.push(DiskOp::Write(start, bytes[from..end].to_vec()));
-        from = end;
-    }
-    parts
-}
-
-fn apply(image: &mut Vec<u8>, op: &DiskOp) {
-    match op {
-        DiskOp::Write(at, bytes) => {
-            let end = *at as usize + bytes.len();
-            image.resize(image.len().max(end), 0);
-            image[*at as usize..end].copy_from_slice(bytes);
-        }
-        DiskOp::SetLen(len) => image.resize(*len as usize, 0),
-        DiskOp::Sync => {}
-    }
-}
-
-/// Calls `each` with each file that a power loss after the operations `ops` may leave.
-fn each_image(start: &[u8], ops: &[DiskOp], random: &mut Random, mut each: impl FnMut(&[u8])) {
-    let synced = ops.iter().rposition(|op| *op == DiskOp::Sync).map_or(0, |at| at + 1);
-    let mut base = start.to_vec();
-    ops[..synced].iter().for_each(|op| apply(&mut base, op));
-    let pending: Vec<_> = ops[synced..].iter().flat_map(parts).collect();
-    let mut with = |is_kept: &mut dyn FnMut(usize) -> bool| {
-        let mut image = base.clone();
-        let kept = (0..pending.len()).filter(|&part| is_kept(part));
-        kept.for_each(|part| apply(&mut image, &pending[part]));
-        each(&image);
-    };
-    with(&mut |_| false);
-    with(&mut |_| true);
-    for one in 0..pending.len() {
-        with(&mut |part| part == one);
-        with(&mut |part| part != one);
-    }
-    for _ in 0..8 {
-        with(&mut |_| random.is_kept());
+        state.log.write_pending().unwrap();
     }
 }
 
@@ -129,10 +64,10 @@ fn a_power_loss_keeps_what_was_acknowledged_and_is_never_damage() {
     let mut log = Recorded { path, journal, moments, digests: Vec::new(), next: 0 };
     log.moment(|| ());
 
-    let finish = |log: &mut Recorded, state: StateFile| {
+    let finish = |log: &mut Recorded, state: State| {
         log.moment(|| state.finish(&Checkpoint::default()).unwrap());
     };
-    let mark = |log: &mut Recorded, state: &mut StateFile| {
+    let mark = |log: &mut Recorded, state: &mut State| {
         log.moment(|| state.checkpoint(&Checkpoint::default()).unwrap());
     };
     // The first run has two checkpoints and finishes.

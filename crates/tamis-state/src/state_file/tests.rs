@@ -3,11 +3,27 @@
 use std::fs;
 use std::path::PathBuf;
 
-use crate::commands::dedup::state::*;
+use serde::Deserialize;
+
+use crate::block::DATA;
+use crate::state_file::*;
 
 mod power_loss;
 
-const WANTED: Wanted<'_> = Wanted {
+/// A checkpoint with the fields and the length of a checkpoint of `tamis dedup`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+struct Checkpoint {
+    inputs: Vec<String>,
+    input: usize,
+    at_bytes: u64,
+    output: Option<u64>,
+    records: u64,
+    written: u64,
+}
+
+type State = StateFile<Checkpoint>;
+
+const WANTED: Requirements<'_> = Requirements {
     description: "record",
     hasher: Hasher::keyed([1, 2]),
     is_hasher_fixed: false,
@@ -15,23 +31,20 @@ const WANTED: Wanted<'_> = Wanted {
     is_width_fixed: false,
 };
 
-fn open(path: &Path) -> Result<StateFile, Failure> {
-    StateFile::open(path, &WANTED)
+fn open(path: &Path) -> Result<State, StateError> {
+    State::open(path, &WANTED)
 }
 
-fn digests(state: &mut StateFile) -> Vec<u8> {
-    let mut all = Vec::new();
-    state
-        .replay(|bytes| {
-            all.extend_from_slice(bytes);
-            Ok(())
-        })
-        .unwrap();
+fn digests(state: &mut State) -> Vec<u8> {
+    let (mut replay, mut all) = (state.replay::<u64>().unwrap(), Vec::new());
+    while let Some(digests) = replay.next_batch().unwrap() {
+        all.extend(digests.iter().flat_map(|digest| digest.to_le_bytes()));
+    }
     all
 }
 
 /// Ends a run in the same way as `kill -9`.
-fn kill(mut state: StateFile) {
+fn kill(mut state: State) {
     state.is_running = false;
 }
 
@@ -48,7 +61,7 @@ fn killed(folder: &Path) -> PathBuf {
     state.remember([2_u64]).unwrap();
     state.checkpoint(&Checkpoint { at_bytes: 77, ..Checkpoint::default() }).unwrap();
     state.remember([3_u64]).unwrap();
-    state.write_pending().unwrap();
+    state.log.write_pending().unwrap();
     kill(state);
     path
 }
@@ -90,7 +103,8 @@ fn only_the_tail_of_a_killed_run_may_be_cut() {
                 opened.unwrap().begin(None).unwrap();
                 continue;
             }
-            let Err(Failure::Message(line)) = opened else { panic!("cut at {len}") };
+            let Err(error) = opened else { panic!("cut at {len}") };
+            let line = error.to_string();
             let is_named = ["is damaged", "is not a state", "of version 0"];
             assert!(is_named.iter().any(|words| line.contains(words)), "cut at {len}: {line}");
             assert_eq!(fs::read(&path).unwrap(), cut, "a refused file is untouched");
