@@ -44,6 +44,7 @@ mod format_table;
 mod formats;
 mod items;
 mod redis;
+mod replace_file;
 mod rules;
 
 pub use encoding::metadata::{Metadata, MetadataError};
@@ -78,4 +79,5 @@ pub use items::java_type::{JavaType, hash_code_of_units};
 pub use items::{Charset, Funnel};
 pub use redis::payload::{PayloadError, RedisValue};
 pub use redis::rdb::{Rdb, RdbEntry, SnapshotValue, write_snapshot};
+pub use replace_file::{Readers, replace_file};
 pub use rules::Rule;

@@ -1,7 +1,6 @@
 //! Tamis' own format: a header, the words, and the checksum of the words. Layout: `docs/formats/tamis.md`.
 
 mod parts;
-mod replace;
 pub(crate) mod save;
 mod stream;
 
@@ -148,6 +147,35 @@ impl TamisFile {
 }
 
 impl<B: Bits<Word = u64>> TamisFile<B> {
+    /// Creates a filter that uses the words of a file in place, as [`view`](TamisFile::view) does, over storage that
+    /// owns the bytes. `words` receives the range of the words in `bytes`, and returns the storage of these words.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`view`](TamisFile::view).
+    ///
+    /// # Panics
+    ///
+    /// Panics if the storage has other words than `bytes`.
+    pub fn view_in(
+        bytes: &[u8],
+        words: impl FnOnce(Range<usize>) -> B,
+    ) -> Result<Self, DecodeError> {
+        let parts = Parts::split(bytes)?;
+        let at = parts.header.len as u64;
+        let error = |kind| DecodeError { field: "words", at, kind };
+        if cfg!(target_endian = "big") {
+            return Err(error(DecodeErrorKind::NotInPlace));
+        }
+        let in_place: &[u64] = bytemuck::try_cast_slice(parts.words)
+            .map_err(|_| error(DecodeErrorKind::NotInPlace))?;
+        check_end(in_place, &parts.header.plan, at + in_place.len() as u64 * 8)?;
+        let start = parts.header.len;
+        let bits = words(start..start + parts.words.len());
+        assert!(std::ptr::eq(bits.words(), in_place), "the storage has the words of the file");
+        Self::restore(parts.header, bits)
+    }
+
     /// Creates a [`TamisFile`] from a header and words.
     fn restore(header: Header, bits: B) -> Result<Self, DecodeError> {
         let at = header.len as u64;
@@ -169,16 +197,7 @@ impl<'a> TamisFile<BitView<'a>> {
     ///
     /// [`DecodeError`] unless the checked parts of `bytes` are a file, or if `bytes` do not start at a multiple of 8.
     pub fn view(bytes: &'a [u8]) -> Result<Self, DecodeError> {
-        let Parts { header, words, .. } = Parts::split(bytes)?;
-        let at = header.len as u64;
-        let error = |kind| DecodeError { field: "words", at, kind };
-        if cfg!(target_endian = "big") {
-            return Err(error(DecodeErrorKind::NotInPlace));
-        }
-        let words: &[u64] =
-            bytemuck::try_cast_slice(words).map_err(|_| error(DecodeErrorKind::NotInPlace))?;
-        check_end(words, &header.plan, at + words.len() as u64 * 8)?;
-        Self::restore(header, BitView::new(words))
+        Self::view_in(bytes, |words| BitView::new(bytemuck::cast_slice(&bytes[words])))
     }
 
     /// Checks every byte of a file without copying. The checks are the same as in [`TamisFile::decode`].

@@ -10,8 +10,8 @@ use tamis::{
 
 use crate::encoding::metadata::Metadata;
 use crate::errors::{FileError, FileErrorKind, ReadError};
-use crate::formats::tamis_file::replace::{Readers, replace};
 use crate::formats::tamis_file::{TamisFile, write};
+use crate::replace_file::{Readers, replace_file};
 
 /// Saves a filter to a [Tamis file](TamisFile) and loads a filter from a Tamis file.
 ///
@@ -68,7 +68,7 @@ fn save(
     path: &Path,
 ) -> Result<(), FileError> {
     let readers = if filter.hasher().is_keyed() { Readers::Owner } else { Readers::ByUmask };
-    replace(path, readers, |file| write(filter, added, metadata, file))
+    replace_file(path, readers, |file| write(filter, added, metadata, file))
 }
 
 impl<B: tamis::Bits<Word = u64>> TamisFile<B> {

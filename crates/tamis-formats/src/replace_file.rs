@@ -11,7 +11,7 @@ use crate::errors::{FileError, FileErrorKind};
 
 /// The users who may read a new file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Readers {
+pub enum Readers {
     /// The users that the umask of the process allows.
     ByUmask,
     /// Only the owner, because the file contains a secret key.
@@ -26,7 +26,12 @@ pub(super) enum Readers {
 /// [`Readers::Owner`]. If the group cannot be set, the group gets no permissions. If there is an old
 /// file, only the owner may read the new file until the file is complete. If `path` is a symbolic
 /// link, the function replaces the target of the link.
-pub(super) fn replace(
+///
+/// # Errors
+///
+/// [`FileError`] with the path and the reason. If the reason is [`FileErrorKind::Write`], a previous
+/// file is unchanged.
+pub fn replace_file(
     path: &Path,
     readers: Readers,
     write: impl FnOnce(&File) -> io::Result<()>,
