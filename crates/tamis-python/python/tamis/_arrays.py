@@ -1,0 +1,249 @@
+"""Finds the form of a batch of items, and returns the answers in the same form.
+
+No array library is imported here: a program that passes an array has imported its library.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from tamis._tamis import ArrowChunks, Booleans
+
+if TYPE_CHECKING:
+    from tamis._filter import Filter
+
+Progress = Callable[[int, "int | None"], object]
+
+# The number of Python objects that are converted at once.
+_SLICE = 65_536
+
+
+def run(
+    filter: Filter, items: Any, insert: bool, threads: int, progress: Progress | None
+) -> Any:
+    """Test or insert each item, and return the answers in the form of the items."""
+    _check(items, threads)
+    match _library(items):
+        case "numpy":
+            return _numpy(filter, items, insert, threads, progress)
+        case "pandas":
+            return _pandas(filter, items, insert, threads, progress)
+        case "arrow":
+            return _arrow_like(items, *_arrow(filter, items, insert, threads, progress))
+        case "buffer":
+            answers = bytearray(len(items))
+            filter._run(items, insert, threads, answers, False, progress)
+            return [answer == 1 for answer in answers]
+    return filter._list(items, insert)
+
+
+def update(filter: Filter, items: Any, threads: int, progress: Progress | None) -> None:
+    """Insert each item."""
+    _check(items, threads)
+    match _library(items):
+        case "numpy":
+            _numpy(filter, items, True, threads, progress, needs_answers=False)
+        case "pandas":
+            _pandas(filter, items, True, threads, progress)
+        case "arrow":
+            for _ in _arrow_chunks(filter, items, True, threads, progress, needs_answers=False):
+                pass
+        case "buffer":
+            filter._run(items, True, threads, None, False, progress)
+        case _:
+            filter._update(items)
+
+
+def without_repeats(filter: Filter, batch: Any, key: Any, threads: int) -> Any:
+    """Insert the keys of a batch, and return the rows whose keys are new or null."""
+    keys = _keys(batch, key)
+    _check(keys, threads)
+    library = _library(keys)
+    if library == "arrow" or library == "pandas" and _has_arrow(keys):
+        new, _ = _arrow(filter, keys, True, threads, None, answer_of_null=True)
+    elif library == "numpy" or library == "pandas":
+        keys = keys.to_numpy() if library == "pandas" else keys
+        new = bytearray(memoryview(_numpy(filter, keys, True, threads, None)).cast("B"))
+    else:
+        new = bytearray(run(filter, keys, True, threads, None))
+    return _rows(batch, new)
+
+
+def _check(items: Any, threads: int) -> None:
+    if isinstance(items, (str, bytes, bytearray)):
+        raise TypeError(
+            f"a {type(items).__name__} is one item, not a batch: use f.add(item) and `item in f`, "
+            "or give a list"
+        )
+    if not isinstance(threads, int) or threads < 1:
+        raise ValueError(f"threads must be at least 1, and not {threads!r}")
+
+
+def _library(items: Any) -> str:
+    """Return which kind of array the items are; "" for an iterable of Python objects."""
+    if isinstance(items, (list, tuple, set, frozenset, dict)):
+        return ""
+    numpy = sys.modules.get("numpy")
+    if numpy is not None and isinstance(items, numpy.ndarray):
+        return "numpy"
+    pandas = sys.modules.get("pandas")
+    if pandas is not None and isinstance(items, (pandas.Series, pandas.Index)):
+        return "pandas"
+    if hasattr(items, "__arrow_c_array__") or hasattr(items, "__arrow_c_stream__"):
+        return "arrow"
+    if isinstance(items, memoryview) or type(items).__module__ == "array":
+        return "buffer"
+    return ""
+
+
+def _numpy(
+    filter: Filter,
+    items: Any,
+    insert: bool,
+    threads: int,
+    progress: Progress | None,
+    needs_answers: bool = True,
+) -> Any:
+    numpy = sys.modules["numpy"]
+    if isinstance(items, numpy.ma.MaskedArray):
+        raise TypeError("a masked array has no nulls here: give array.compressed()")
+    if items.dtype.kind in "mM":
+        raise TypeError(
+            f"{items.dtype} is not an item: give array.view('int64'), and item.view('int64') for "
+            "single items"
+        )
+    flat = items if items.ndim == 1 else items.reshape(-1)
+    answers = numpy.empty(len(flat), dtype=numpy.bool_) if needs_answers else None
+    if flat.dtype.kind in "OT":
+        # The items are Python objects, or have no buffer.
+        for start in range(0, len(flat), _SLICE):
+            part = flat[start : start + _SLICE].tolist()
+            if answers is None:
+                filter._update(part)
+            else:
+                answers[start : start + len(part)] = filter._list(part, insert)
+            if progress is not None:
+                progress(start + len(part), len(flat))
+    else:
+        out = None if answers is None else answers.view(numpy.uint8)
+        filter._run(flat, insert, threads, out, False, progress)
+    return None if answers is None else answers.reshape(items.shape)
+
+
+def _has_arrow(items: Any) -> bool:
+    """Tests whether a pandas array holds Arrow data, and not a numpy array."""
+    numpy = sys.modules["numpy"]
+    is_numpy = isinstance(getattr(items, "dtype", None), numpy.dtype)
+    return not is_numpy and hasattr(items, "__arrow_c_stream__")
+
+
+def _pandas(
+    filter: Filter, items: Any, insert: bool, threads: int, progress: Progress | None
+) -> Any:
+    numpy, pandas = sys.modules["numpy"], sys.modules["pandas"]
+    if _has_arrow(items):
+        answers, _ = _arrow(filter, items, insert, threads, progress)
+        values = numpy.frombuffer(answers, dtype=numpy.bool_)
+    else:
+        values = _numpy(filter, items.to_numpy(), insert, threads, progress)
+    if isinstance(items, pandas.Series):
+        return pandas.Series(values, index=items.index, name=items.name)
+    return values
+
+
+def _arrow_chunks(
+    filter: Filter,
+    items: Any,
+    insert: bool,
+    threads: int,
+    progress: Progress | None,
+    answer_of_null: bool = False,
+    needs_answers: bool = True,
+) -> Iterator[bytearray]:
+    """Process each chunk of an Arrow array or stream. Yields one byte for each row."""
+    total = len(items) if hasattr(items, "__len__") else None
+    done = 0
+
+    def step(rows: int, _: int | None) -> None:
+        if progress is not None:
+            progress(done + rows, total)
+
+    for chunk in ArrowChunks(items):
+        answers = bytearray(len(chunk) if needs_answers else 0)
+        out = answers if needs_answers else None
+        filter._run(chunk, insert, threads, out, answer_of_null, step)
+        done += len(chunk)
+        yield answers
+
+
+def _arrow(
+    filter: Filter,
+    items: Any,
+    insert: bool,
+    threads: int,
+    progress: Progress | None,
+    answer_of_null: bool = False,
+) -> tuple[bytearray, list[int]]:
+    """Return one byte for each row, and the lengths of the chunks."""
+    all_answers, lengths = bytearray(), []
+    for answers in _arrow_chunks(filter, items, insert, threads, progress, answer_of_null):
+        lengths.append(len(answers))
+        # The first chunk, which is usually the only one, is not copied.
+        all_answers = answers if len(lengths) == 1 else all_answers + answers
+    return all_answers, lengths
+
+
+def _arrow_like(items: Any, answers: bytearray, lengths: list[int]) -> Any:
+    """Return answers as a boolean array of the library of the items."""
+    library = type(items).__module__.partition(".")[0]
+    if library == "polars":
+        polars = sys.modules["polars"]
+        return polars.Series(getattr(items, "name", ""), Booleans(answers))
+    if library == "pandas":
+        # A data frame, whose rows are tuples.
+        numpy, pandas = sys.modules["numpy"], sys.modules["pandas"]
+        return pandas.Series(numpy.frombuffer(answers, dtype=numpy.bool_), index=items.index)
+    if library == "pyarrow":
+        pyarrow = sys.modules["pyarrow"]
+        if isinstance(items, (pyarrow.Array, pyarrow.RecordBatch)):
+            return pyarrow.array(Booleans(answers))
+        view, at, chunks = memoryview(answers), 0, []
+        for length in lengths:
+            chunks.append(pyarrow.array(Booleans(bytes(view[at : at + length]))))
+            at += length
+        return pyarrow.chunked_array(chunks, type=pyarrow.bool_())
+    return Booleans(answers)
+
+
+def _keys(batch: Any, key: Any) -> Any:
+    if key is None:
+        return batch
+    if callable(key):
+        return key(batch)
+    if isinstance(key, str):
+        return batch[key]
+    key = list(key)
+    return batch.select(key) if hasattr(batch, "select") else batch[key]
+
+
+def _rows(batch: Any, keep: bytearray) -> Any:
+    """Return the rows of a batch whose byte is 1."""
+    library = type(batch).__module__.partition(".")[0]
+    if library == "numpy":
+        numpy = sys.modules["numpy"]
+        return batch[numpy.frombuffer(keep, dtype=numpy.bool_)]
+    if library == "pandas":
+        numpy = sys.modules["numpy"]
+        return batch[numpy.frombuffer(keep, dtype=numpy.bool_)]
+    if library == "polars":
+        return batch.filter(sys.modules["polars"].Series(Booleans(keep)))
+    if library == "pyarrow":
+        return batch.filter(sys.modules["pyarrow"].array(Booleans(keep)))
+    if isinstance(batch, (list, tuple)):
+        return type(batch)(item for item, is_new in zip(batch, keep, strict=True) if is_new)
+    raise TypeError(
+        f"a batch must be a numpy array, a pyarrow, Polars or pandas table, or a list, and not a "
+        f"{type(batch).__name__}"
+    )

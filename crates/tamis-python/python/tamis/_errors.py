@@ -1,0 +1,41 @@
+"""The exceptions and warnings of the package."""
+
+
+class TamisError(Exception):
+    """The base class of all exceptions that only this package raises."""
+
+
+class PlanError(TamisError, ValueError):
+    """No filter of the kind can have this number of items and this rate."""
+
+
+class FullError(TamisError):
+    """A filter has no space for an item. The message says how many items fit."""
+
+
+class ReadOnlyError(TamisError):
+    """A filter in a mapped file cannot change. ``f.copy()`` can."""
+
+
+class ClosedError(TamisError, ValueError):
+    """The file of a filter was closed."""
+
+
+class MergeError(TamisError, ValueError):
+    """Two filters differ in their layout, so that they cannot be merged."""
+
+
+class FileError(TamisError, OSError):
+    """A file cannot be read or written. The message names the file."""
+
+
+class FormatError(TamisError, ValueError):
+    """The bytes are not a whole filter of the format, or the format cannot store the filter."""
+
+
+class SaturatedWarning(UserWarning):
+    """A filter holds more items than planned, and has passed its rate.
+
+    The filter still has no false negatives, but reports more and more new items as present. To make
+    the warning an error: ``warnings.simplefilter("error", tamis.SaturatedWarning)``.
+    """

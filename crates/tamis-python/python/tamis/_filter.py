@@ -1,0 +1,280 @@
+"""The base class of all sets."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+from tamis import _arrays, _html
+from tamis._tamis import Handle, Slots
+
+if TYPE_CHECKING:
+    from types import TracebackType
+    from uuid import UUID
+
+    from tamis._arrays import Progress
+
+    Item = str | bytes | bytearray | memoryview | int | UUID | tuple["Item", ...]
+
+Batch = TypeVar("Batch")
+
+
+class Filter(Slots):
+    """A set of items: the operations that all kinds have.
+
+    Threads may use one filter at the same time. Lookups run side by side; an insert waits for the
+    batches of other threads, except in a `SharedBloom`, whose inserts run side by side too.
+    """
+
+    __slots__ = ()
+    __hash__ = None  # type: ignore[assignment]
+
+    def contains(
+        self,
+        items: Any,
+        /,
+        *,
+        threads: int = 1,
+        progress: Progress | None = None,
+    ) -> Any:
+        """Test each item of an array or of an iterable, without false negatives.
+
+        The answers are booleans of the caller's kind: a numpy array for a numpy array, a pyarrow
+        array for a pyarrow array, a Series for a Series, and a list for any other iterable. A null
+        is never present. Arrays are processed without the GIL, on `threads` threads. After each
+        step of about 30 ms, ``progress(rows done, all rows)`` is called.
+
+        >>> import tamis
+        >>> seen = tamis.Bloom(1_000, 0.01)
+        >>> seen.update(["a", "b"])
+        >>> seen.contains(["a", "b", "c"])
+        [True, True, False]
+        """
+        return _arrays.run(self, items, False, threads, progress)
+
+    def insert(
+        self,
+        items: Any,
+        /,
+        *,
+        threads: int = 1,
+        progress: Progress | None = None,
+    ) -> Any:
+        """Insert each item of an array or of an iterable, in order. Returns which items were new.
+
+        The answers have the form of those of `contains`. A null is neither inserted nor new. More
+        than one thread inserts only into a `SharedBloom`.
+
+        >>> import tamis
+        >>> seen = tamis.Bloom(1_000, 0.01)
+        >>> seen.insert(["a", "b", "a"])
+        [True, True, False]
+        """
+        return _arrays.run(self, items, True, threads, progress)
+
+    def update(
+        self,
+        items: Any,
+        /,
+        *,
+        threads: int = 1,
+        progress: Progress | None = None,
+    ) -> None:
+        """Insert each item of an array or of an iterable.
+
+        >>> import tamis
+        >>> seen = tamis.Bloom(1_000, 0.01)
+        >>> seen.update(f"user:{i}" for i in range(100))
+        >>> "user:7" in seen
+        True
+        """
+        _arrays.update(self, items, threads, progress)
+
+    def dedup(
+        self,
+        batches: Iterable[Batch],
+        key: str | list[str] | Callable[[Batch], Any] | None = None,
+        *,
+        threads: int = 1,
+    ) -> Iterator[Batch]:
+        """Yield each batch without the rows whose key the filter has seen, and insert the keys.
+
+        A batch is a numpy array, a pyarrow RecordBatch or Table, a Polars or pandas DataFrame or
+        Series, or a list. `key` names the column, or the columns, of the key; a function returns
+        the array of keys. Rows with a null key are kept, and counted in `skipped_nulls`. Only one
+        batch is in memory at a time.
+
+        >>> import tamis
+        >>> seen = tamis.Growing(0.001)
+        >>> list(seen.dedup([["a", "b", "a"], ["b", "c"]]))
+        [['a', 'b'], ['c']]
+        """
+        for batch in batches:
+            yield _arrays.without_repeats(self, batch, key, threads)
+
+    @property
+    def skipped_nulls(self) -> int:
+        """How many nulls the arrays of this object had. Nulls are never inserted."""
+        return self._nulls
+
+    def copy(self) -> Self:
+        """Return an independent copy in memory, which can change. Takes linear time."""
+        return type(self)._of(self._copy())
+
+    __copy__ = copy
+
+    def __deepcopy__(self, memo: object) -> Self:
+        return self.copy()
+
+    def clear(self) -> None:
+        """Remove all items. Takes linear time."""
+        self._clear()
+
+    def __or__(self, other: object) -> Self:
+        if not isinstance(other, Filter):
+            return NotImplemented
+        merged = self.copy()
+        merged._merge(other)
+        return merged
+
+    def __ior__(self, other: object) -> Self:
+        if not isinstance(other, Filter):
+            return NotImplemented
+        self._merge(other)
+        return self
+
+    def __eq__(self, other: object) -> bool:
+        """Two filters are equal if they have the same parameters and the same bits."""
+        if not isinstance(other, Filter):
+            return NotImplemented
+        return self._equals(other)
+
+    def __bool__(self) -> bool:
+        """A set is false if no item was inserted."""
+        return not self._is_empty()
+
+    def info(self) -> dict[str, Any]:
+        """Return the report about the filter, which `tamis info` also prints.
+
+        ``capacity`` and ``rate`` are planned, ``items``, ``fill`` and ``present_rate`` are
+        estimates from the bits (of 64 MiB of a larger filter). Takes linear time.
+
+        >>> import tamis
+        >>> info = tamis.Bloom(1_000, 0.01).info()
+        >>> info["kind"], info["capacity"], info["rate"], info["items"]
+        ('split-block', 1000, 0.01, 0.0)
+        """
+        return self._report()
+
+    @property
+    def capacity(self) -> int | None:
+        """The planned number of distinct items; None if any number fits."""
+        capacity: int | None = self._report()["capacity"]
+        return capacity
+
+    @property
+    def rate(self) -> float | None:
+        """The planned false positive rate, a probability; None if the file does not store it."""
+        rate: float | None = self._report()["rate"]
+        return rate
+
+    @property
+    def size_bytes(self) -> int:
+        """The memory of the filter, in bytes."""
+        size: int = self._report()["size_bytes"]
+        return size
+
+    def estimate_items(self) -> float:
+        """Estimate the number of distinct items from the bits. Takes linear time."""
+        items: float = self._report()["items"]
+        return items
+
+    def estimate_rate(self) -> float:
+        """Estimate the present false positive rate, a probability. Takes linear time."""
+        rate: float = self._report()["present_rate"]
+        return rate
+
+    @property
+    def is_saturated(self) -> bool:
+        """True if the present rate is above the planned rate by more than chance explains."""
+        is_saturated: bool = self._report()["is_saturated"]
+        return is_saturated
+
+    def to_bytes(self, format: str | None = None, **options: Any) -> bytes:
+        """Return the bytes of the filter's file, by default in Tamis' own format.
+
+        `options` are the decode options of `tamis.open`, for formats of other systems.
+
+        >>> import tamis
+        >>> seen = tamis.Bloom(1_000, 0.01)
+        >>> tamis.from_bytes(seen.to_bytes()) == seen
+        True
+        """
+        return self._to_bytes(format, options)
+
+    def save(
+        self, path: str | os.PathLike[str], format: str | None = None, **options: Any
+    ) -> None:
+        """Write the filter to a file, and replace a previous file atomically.
+
+        After a crash, the path has either the complete old file or the complete new file. The file
+        is on disk when the method returns. Only the owner may read the file of a filter with a key.
+        """
+        self._save(os.fspath(path), format, options)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], **options: Any) -> Self:
+        """Read a filter of this class from a file into memory, where it can change."""
+        from tamis._files import open
+
+        filter = open(path, writable=True, **options)
+        if not isinstance(filter, cls):
+            raise TypeError(
+                f"{os.fspath(path)}: holds a {type(filter).__name__}, not a {cls.__name__}: use "
+                f"tamis.open, or {type(filter).__name__}.load"
+            )
+        return filter
+
+    def close(self) -> None:
+        """Close the mapped file. Later operations raise `ClosedError`.
+
+        A filter in memory has no file, and stays usable.
+        """
+        self._close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (_unpickle, (type(self), *self._pickle()))
+
+    def __repr__(self) -> str:
+        return _html.text(self)
+
+    def _repr_html_(self) -> str:
+        return _html.table(self)
+
+    @classmethod
+    def _of(cls, handle: Any) -> Self:
+        """Create an object of a new set."""
+        filter: Self = super().__new__(cls, handle)
+        return filter
+
+
+def _unpickle(cls: type[Filter], data: bytes, extras: dict[str, Any]) -> Filter:
+    """Restore a pickled filter."""
+    return cls._of(Handle._unpickle(_kind_name(cls), data, extras))
+
+
+def _kind_name(cls: type[Filter]) -> str:
+    """Return the name of the class of this package that a class extends."""
+    return next(base.__name__ for base in cls.__mro__ if base.__module__ == "tamis._kinds")

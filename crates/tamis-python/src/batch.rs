@@ -1,0 +1,285 @@
+//! Runs lookups and inserts of whole arrays, without the GIL.
+//!
+//! An array is processed in steps of about 30 ms. Between two steps, the thread holds the GIL: it
+//! handles Ctrl-C, calls the progress callback, and lets other threads use the filter.
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use tamis::Answers;
+
+use crate::core::Core;
+use crate::errors;
+use crate::keys::Encoding;
+use crate::raw::buffer::AnswerBuffer;
+use crate::raw::guarded::Guarded;
+use crate::source::{Batch, Source};
+use crate::state::{Refusal, State};
+
+/// The number of rows that are hashed before the filter tests these rows.
+const CHUNK: usize = 8192;
+
+/// The number of rows of the first step, and the most rows of a step.
+const STEP: Range<usize> = 8 * CHUNK..8192 * CHUNK;
+
+/// The time that a step should take.
+const STEP_TIME: Duration = Duration::from_millis(30);
+
+/// A thread is worth its start from this number of rows.
+const ROWS_OF_THREAD: usize = 4 * CHUNK;
+
+/// What a batch does with its items.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operation {
+    /// Tests whether each item may be in the set.
+    Contains,
+    /// Inserts each item, and tests whether it is new.
+    Insert,
+}
+
+/// The counts of a batch.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Counts {
+    /// The number of rows whose answer is true.
+    pub yes: u64,
+    /// The number of rows that are null.
+    pub nulls: u64,
+}
+
+/// A call of a batch operation.
+pub struct Call<'a, 'py> {
+    /// The operation.
+    pub operation: Operation,
+    /// The maximum number of threads.
+    pub threads: usize,
+    /// Receives one byte for each row: 1 for true.
+    pub out: Option<&'a AnswerBuffer>,
+    /// The answer of a row that is null.
+    pub answer_of_null: bool,
+    /// A Python function of the number of finished rows and of all rows.
+    pub progress: Option<&'a Bound<'py, PyAny>>,
+}
+
+/// Runs an operation on all rows of an array.
+///
+/// # Errors
+///
+/// The exception for an item that the set cannot hold, the refusal of the set, or the exception of
+/// a signal handler or of the progress function. The rows of earlier steps have been inserted.
+pub fn run(
+    py: Python<'_>,
+    core: &Core,
+    source: &dyn Source,
+    call: &Call<'_, '_>,
+) -> PyResult<Counts> {
+    let _running = Running::start()?;
+    let encoding = core.encoding()?;
+    let (mut counts, mut start, mut step) = (Counts::default(), 0, STEP.start);
+    let mut answers = Vec::new();
+    while start < source.len() {
+        let rows = start..source.len().min(start + step);
+        answers.clear();
+        answers.resize(rows.len(), 0);
+        let began = Instant::now();
+        let part = Part {
+            source,
+            encoding,
+            operation: call.operation,
+            rows: rows.clone(),
+            threads: call.threads,
+            answer_of_null: call.answer_of_null,
+        };
+        let done = run_step(py, core, &part, &mut answers)?;
+        step = next_step(step, began.elapsed());
+        counts = counts.plus(done);
+        if let Some(out) = call.out {
+            out.write(rows.start, &answers);
+        }
+        start = rows.end;
+        core.count_nulls(done.nulls);
+        if call.operation == Operation::Insert {
+            core.count_new(py, done.yes)?;
+        }
+        check_exit()?;
+        py.check_signals()?;
+        if let Some(progress) = call.progress {
+            progress.call1((start, source.len()))?;
+        }
+    }
+    Ok(counts)
+}
+
+/// Returns the number of rows of the next step, from the time of the last step.
+fn next_step(step: usize, time: Duration) -> usize {
+    let factor = STEP_TIME.as_secs_f64() / time.as_secs_f64().max(1e-9);
+    // A step grows slowly, so that one fast step does not make the next one take seconds.
+    let rows = step as f64 * factor.clamp(0.1, 2.0);
+    (rows as usize).clamp(STEP.start, STEP.end).next_multiple_of(CHUNK)
+}
+
+/// A part of an array, which one step processes.
+struct Part<'a> {
+    source: &'a dyn Source,
+    encoding: Encoding,
+    operation: Operation,
+    rows: Range<usize>,
+    threads: usize,
+    answer_of_null: bool,
+}
+
+fn run_step(py: Python<'_>, core: &Core, part: &Part<'_>, answers: &mut [u8]) -> PyResult<Counts> {
+    let state: &Guarded<State> = core.state();
+    let needs_write = match part.operation {
+        Operation::Contains => core.ages(),
+        Operation::Insert => !core.is_shared(),
+    };
+    if !needs_write {
+        let state = state.read(py)?;
+        return py.detach(|| part.run_shared(&state, answers));
+    }
+    let now = core.now_millis();
+    let mut state = state.write(py)?;
+    py.detach(|| {
+        if let Some(now) = now {
+            state.advance(now);
+        }
+        match part.operation {
+            Operation::Contains => part.run_shared(&state, answers),
+            Operation::Insert => part.run_rows(part.rows.clone(), answers, |batch, found| {
+                state.insert(&batch.keys, found)
+            }),
+        }
+    })
+}
+
+impl Part<'_> {
+    /// Runs the part on several threads, by a shared reference to the set.
+    fn run_shared(&self, state: &State, answers: &mut [u8]) -> PyResult<Counts> {
+        let run = |rows: Range<usize>, answers: &mut [u8]| {
+            self.run_rows(rows, answers, |batch, found| match self.operation {
+                Operation::Contains => state.contains(&batch.keys, found),
+                Operation::Insert => state.insert_shared(&batch.keys, found),
+            })
+        };
+        let threads = self.threads.min(self.rows.len() / ROWS_OF_THREAD).max(1);
+        if threads == 1 {
+            return run(self.rows.clone(), answers);
+        }
+        let len = self.rows.len().div_ceil(threads);
+        let mut parts = answers.chunks_mut(len).enumerate().map(|(i, answers)| {
+            let start = self.rows.start + i * len;
+            (start..start + answers.len(), answers)
+        });
+        let first = parts.next();
+        std::thread::scope(|scope| {
+            let run = &run;
+            let others: Vec<_> =
+                parts.map(|(rows, answers)| scope.spawn(move || run(rows, answers))).collect();
+            let mut counts = first.map_or(Ok(Counts::default()), |(rows, it)| run(rows, it));
+            for other in others {
+                let other = other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+                counts = counts.and_then(|counts| Ok(counts.plus(other?)));
+            }
+            counts
+        })
+    }
+
+    /// Runs rows of the part, a chunk at a time.
+    fn run_rows(
+        &self,
+        rows: Range<usize>,
+        answers: &mut [u8],
+        mut run: impl FnMut(&Batch, &mut Answers) -> Result<(), Refusal>,
+    ) -> PyResult<Counts> {
+        let (mut batch, mut found) = (Batch::new(self.encoding), Answers::new());
+        let mut counts = Counts::default();
+        for (i, answers) in answers.chunks_mut(CHUNK).enumerate() {
+            let start = rows.start + i * CHUNK;
+            batch.clear();
+            self.source.read(start..start + answers.len(), self.encoding, &mut batch)?;
+            run(&batch, &mut found).map_err(errors::refused)?;
+            write_answers(&found, &batch.nulls, self.answer_of_null, answers);
+            counts.yes += found.count_ones() as u64;
+            counts.nulls += batch.nulls.len() as u64;
+        }
+        Ok(counts)
+    }
+}
+
+impl Counts {
+    fn plus(self, other: Self) -> Self {
+        Self { yes: self.yes + other.yes, nulls: self.nulls + other.nulls }
+    }
+}
+
+/// Writes one byte for each row.
+fn write_answers(found: &Answers, nulls: &[usize], answer_of_null: bool, answers: &mut [u8]) {
+    if nulls.is_empty() {
+        for (answers, word) in answers.chunks_mut(64).zip(found.words()) {
+            for (i, answer) in answers.iter_mut().enumerate() {
+                *answer = (word >> i & 1) as u8;
+            }
+        }
+        return;
+    }
+    let mut nulls = nulls.iter().copied().peekable();
+    let mut found = found.iter();
+    for (row, answer) in answers.iter_mut().enumerate() {
+        let is_null = nulls.next_if_eq(&row).is_some();
+        *answer = u8::from(if is_null { answer_of_null } else { found.next().unwrap_or(false) });
+    }
+}
+
+/// The number of batches that run now.
+static RUNNING: AtomicUsize = AtomicUsize::new(0);
+
+/// True if the interpreter exits.
+static IS_EXITING: AtomicBool = AtomicBool::new(false);
+
+/// A batch in progress.
+pub struct Running;
+
+impl Running {
+    /// Counts a batch as running until dropped.
+    ///
+    /// # Errors
+    ///
+    /// `RuntimeError` if the interpreter exits.
+    pub fn start() -> PyResult<Self> {
+        RUNNING.fetch_add(1, Ordering::SeqCst);
+        let running = Self;
+        check_exit()?;
+        Ok(running)
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        RUNNING.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+fn check_exit() -> PyResult<()> {
+    if IS_EXITING.load(Ordering::SeqCst) {
+        return Err(PyRuntimeError::new_err("the interpreter exits"));
+    }
+    Ok(())
+}
+
+/// Ends the batches of daemon threads before the interpreter exits. A thread that attaches to an
+/// interpreter after its end would be killed, and its stack cannot be unwound.
+#[pyfunction]
+pub fn end_batches(py: Python<'_>) {
+    /// A step takes about 30 ms. After this time, the interpreter exits in any case.
+    const DEADLINE: Duration = Duration::from_secs(2);
+    IS_EXITING.store(true, Ordering::SeqCst);
+    let began = Instant::now();
+    py.detach(|| {
+        while RUNNING.load(Ordering::SeqCst) > 0 && began.elapsed() < DEADLINE {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    });
+}

@@ -1,0 +1,71 @@
+//! Lookups and inserts of the items of Python iterables.
+
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyList};
+
+use crate::batch::Operation;
+use crate::core::Core;
+
+/// The number of items that are hashed before the set tests these items.
+const CHUNK: usize = 1024;
+
+/// Runs an operation on each item. Returns one answer for each item.
+///
+/// # Errors
+///
+/// The exception for an item that the set cannot hold, the refusal of the set, or the exception of
+/// the iterable. The items of earlier chunks have been inserted.
+pub fn answers<'py>(
+    core: &Core,
+    items: &Bound<'py, PyAny>,
+    operation: Operation,
+) -> PyResult<Bound<'py, PyList>> {
+    let list = PyList::empty(items.py());
+    each_chunk(core, items, operation, |found| {
+        for answer in found.iter() {
+            list.append(PyBool::new(items.py(), answer))?;
+        }
+        Ok(())
+    })?;
+    Ok(list)
+}
+
+/// Inserts each item.
+///
+/// # Errors
+///
+/// As [`answers`].
+pub fn update(core: &Core, items: &Bound<'_, PyAny>) -> PyResult<()> {
+    each_chunk(core, items, Operation::Insert, |_| Ok(()))
+}
+
+fn each_chunk(
+    core: &Core,
+    items: &Bound<'_, PyAny>,
+    operation: Operation,
+    mut each: impl FnMut(&tamis::Answers) -> PyResult<()>,
+) -> PyResult<()> {
+    let (py, encoding) = (items.py(), core.encoding()?);
+    let mut keys = encoding.keys();
+    let mut run = |keys: &mut crate::keys::Keys| {
+        each(&core.run_keys(py, keys, operation)?)?;
+        keys.clear();
+        py.check_signals()
+    };
+    if let Ok(list) = items.cast_exact::<PyList>() {
+        for item in list.iter() {
+            encoding.push(item.as_borrowed(), &mut keys)?;
+            if keys.len() == CHUNK {
+                run(&mut keys)?;
+            }
+        }
+    } else {
+        for item in items.try_iter()? {
+            encoding.push(item?.as_borrowed(), &mut keys)?;
+            if keys.len() == CHUNK {
+                run(&mut keys)?;
+            }
+        }
+    }
+    if keys.len() > 0 { run(&mut keys) } else { Ok(()) }
+}

@@ -1,0 +1,181 @@
+//! The report about a set.
+
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use tamis::{AnyFilter, Bits, Filter, Span};
+use tamis_formats::{FilterInfo, ItemCount};
+
+use crate::state::{Refusal, State};
+
+/// The report of a larger filter comes from a part of the filter.
+const SAMPLE_BYTES: u64 = 64 << 20;
+
+/// The report about a set.
+pub struct Report {
+    info: FilterInfo,
+    /// The name of the format of a filter of another system.
+    format: Option<&'static str>,
+    is_mapped: bool,
+    is_keyed: bool,
+}
+
+impl Report {
+    /// Computes the report. Reads all bits, or a part of a large filter.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal::Closed`].
+    pub fn new(state: &State) -> Result<Self, Refusal> {
+        let own = |info, is_mapped, is_keyed| Report { info, format: None, is_mapped, is_keyed };
+        Ok(match state {
+            State::Owned(file) => own(info_of(file), false, file.filter.hasher().is_keyed()),
+            State::Mapped(file) => own(info_of(file), true, file.filter.hasher().is_keyed()),
+            State::Shared(filter) => own(
+                FilterInfo {
+                    kind: filter.plan().kind().name(),
+                    layout: filter.layout().to_string(),
+                    bits: filter.plan().bits(),
+                    bytes: filter.plan().bytes(),
+                    items: filter.estimate_items(),
+                    capacity: Some(filter.plan().items()),
+                    fill: filter.fill(),
+                    rate_now: filter.estimate_rate(),
+                    rate_planned: Some(filter.plan().rate()),
+                    is_over_rate: filter.is_over_rate(),
+                    ..FilterInfo::default()
+                },
+                false,
+                filter.hasher().is_keyed(),
+            ),
+            State::Digests64(set, hasher) => {
+                own(exact("digests", set.len(), set.memory_bytes()), false, hasher.is_keyed())
+            }
+            State::Digests128(set, hasher) => {
+                own(exact("digests", set.len(), set.memory_bytes()), false, hasher.is_keyed())
+            }
+            State::Integers(set) => {
+                own(exact("integers", set.len(), set.memory_bytes()), false, false)
+            }
+            State::Foreign(foreign) => Report {
+                info: foreign.contents.info(),
+                format: Some(foreign.format.name),
+                is_mapped: false,
+                is_keyed: false,
+            },
+            State::Closed => return Err(Refusal::Closed),
+        })
+    }
+
+    /// Returns the report as a dictionary.
+    ///
+    /// # Errors
+    ///
+    /// The exception of Python, if there is no memory.
+    pub fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let Self { info, format, is_mapped, is_keyed } = self;
+        let dict = PyDict::new(py);
+        dict.set_item("kind", info.kind)?;
+        dict.set_item("format", format)?;
+        dict.set_item("layout", &info.layout)?;
+        dict.set_item("capacity", info.capacity)?;
+        dict.set_item("items", info.items)?;
+        dict.set_item(
+            "items_are",
+            match info.items_are {
+                ItemCount::Estimated => "estimated",
+                ItemCount::Inserted => "inserted",
+                ItemCount::Distinct => "distinct",
+                ItemCount::Exact => "exact",
+            },
+        )?;
+        dict.set_item("bits", info.bits)?;
+        dict.set_item("size_bytes", info.bytes)?;
+        dict.set_item("fill", info.fill)?;
+        dict.set_item("rate", info.rate_planned)?;
+        dict.set_item("present_rate", info.rate_now)?;
+        dict.set_item("is_saturated", info.is_over_rate)?;
+        dict.set_item("is_mapped", is_mapped)?;
+        dict.set_item("is_keyed", is_keyed)?;
+        if let Some(window) = &info.window {
+            let (seconds, items) = match window.span {
+                Span::Millis(millis) => (Some(millis as f64 / 1000.0), None),
+                Span::Items(items) => (None, Some(items)),
+            };
+            dict.set_item("window_seconds", seconds)?;
+            dict.set_item("window_items", items)?;
+            dict.set_item("slices", window.slices)?;
+            dict.set_item("refresh", window.refreshes)?;
+        }
+        if format.is_some() {
+            dict.set_item("details", info.details.clone())?;
+        }
+        Ok(dict)
+    }
+}
+
+fn info_of<B: Bits<Word = u64>>(file: &tamis_formats::TamisFile<B>) -> FilterInfo {
+    let counted = match &file.filter {
+        AnyFilter::Growing(filter) => Some(filter.len()),
+        AnyFilter::Cuckoo(filter) => Some(filter.len()),
+        _ => None,
+    };
+    match file.filter.sample(SAMPLE_BYTES) {
+        Some(part) => info_from(file, &part, counted),
+        None => info_from(file, &file.filter, counted),
+    }
+}
+
+fn info_from<B: Bits<Word = u64>, C: Bits<Word = u64>>(
+    file: &tamis_formats::TamisFile<B>,
+    part: &AnyFilter<C>,
+    counted: Option<u64>,
+) -> FilterInfo {
+    file.info_from(part, counted)
+}
+
+fn exact(kind: &'static str, items: u64, bytes: u64) -> FilterInfo {
+    FilterInfo {
+        kind,
+        layout: kind.into(),
+        bits: bytes * 8,
+        bytes,
+        items: items as f64,
+        items_are: ItemCount::Exact,
+        rate_planned: Some(0.0),
+        ..FilterInfo::default()
+    }
+}
+
+/// Returns whether the filter exceeds its rate, its capacity and its rate.
+pub fn saturation(state: &State) -> (bool, u64, f64) {
+    fn of<B: Bits<Word = u64>>(file: &tamis_formats::TamisFile<B>) -> (bool, u64, f64) {
+        let plan = file.filter.plan();
+        let is_over = match file.filter.sample(SAMPLE_BYTES) {
+            Some(part) => part.is_over_rate(),
+            None => file.is_over_rate(),
+        };
+        (is_over, plan.items(), plan.rate())
+    }
+    match state {
+        State::Owned(file) => of(file),
+        State::Shared(filter) => {
+            (filter.is_over_rate(), filter.plan().items(), filter.plan().rate())
+        }
+        _ => (false, 0, 0.0),
+    }
+}
+
+/// Returns the number of new items at which the rate is computed for the first time. A filter from
+/// a file may hold items already, so its rate is computed early.
+pub fn first_check(state: &State) -> u64 {
+    match state {
+        State::Owned(file) if file.added > 0 => {
+            file.filter.plan().items().saturating_sub(file.added).max(1)
+        }
+        State::Owned(file) if file.filter.is_empty() => file.filter.plan().items().max(1),
+        State::Owned(_) => 1,
+        State::Shared(filter) if filter.is_empty() => filter.plan().items().max(1),
+        State::Shared(_) => 1,
+        _ => u64::MAX,
+    }
+}

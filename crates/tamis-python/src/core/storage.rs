@@ -1,0 +1,294 @@
+//! Copies, merges and files of a set.
+
+use std::path::Path;
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use tamis::{AnyFilter, Bits, CompressedSet, MergeError};
+use tamis_formats::{Contents, Format, TamisFile};
+
+use crate::core::Core;
+use crate::errors;
+use crate::files::{self, DecodeArgs};
+use crate::state::{Refusal, State};
+
+/// Returns an independent copy in memory.
+///
+/// # Errors
+///
+/// [`Refusal::Closed`].
+pub fn copy(state: &State) -> Result<State, Refusal> {
+    Ok(match state {
+        State::Owned(file) => State::Owned(file.clone()),
+        State::Mapped(file) => State::Owned(Box::new(owned(file)?)),
+        State::Shared(filter) => State::Shared(filter.clone()),
+        State::Digests64(set, hasher) => State::Digests64(set.clone(), *hasher),
+        State::Digests128(set, hasher) => State::Digests128(set.clone(), *hasher),
+        State::Integers(set) => State::Integers(set.clone()),
+        State::Foreign(foreign) => State::Foreign(foreign.clone()),
+        State::Closed => return Err(Refusal::Closed),
+    })
+}
+
+/// Copies a filter into memory.
+fn owned<B: Bits<Word = u64>>(file: &TamisFile<B>) -> Result<TamisFile, Refusal> {
+    let mut bytes = Vec::new();
+    file.write_to(&mut bytes).map_err(|_| Refusal::Memory)?;
+    TamisFile::decode(&bytes).map_err(|_| Refusal::Memory)
+}
+
+/// Merges all items of `other` into `slf`.
+///
+/// # Errors
+///
+/// `MergeError` if the sets differ in their layout or there is no space.
+pub fn merge(slf: &Bound<'_, Core>, other: &Bound<'_, Core>) -> PyResult<()> {
+    let py = slf.py();
+    if slf.is(other) {
+        // A merge reads the other set while it writes this one.
+        let mut state = slf.get().state().write(py)?;
+        return py.detach(|| {
+            let same = copy(&state).map_err(errors::refused)?;
+            merge_into(&mut state, &same)
+        });
+    }
+    // Two threads may merge the same two sets into each other. Both take the sets in one order.
+    let is_first = slf.as_ptr() < other.as_ptr();
+    let early = if is_first { None } else { Some(other.get().state().read(py)?) };
+    let mut state = slf.get().state().write(py)?;
+    let other = match early {
+        Some(other) => other,
+        None => other.get().state().read(py)?,
+    };
+    py.detach(|| merge_into(&mut state, &other))?;
+    drop((state, other));
+    slf.get().count_new(py, 0)
+}
+
+fn merge_into(state: &mut State, other: &State) -> PyResult<()> {
+    fn filters<B: Bits<Word = u64>>(
+        into: &mut TamisFile,
+        from: &AnyFilter<B>,
+        added: u64,
+    ) -> Result<(), MergeError> {
+        into.filter.merge(from)?;
+        into.added = into.added.saturating_add(added);
+        Ok(())
+    }
+    let merged = match (state, other) {
+        (State::Owned(into), State::Owned(from)) => filters(into, &from.filter, from.added),
+        (State::Owned(into), State::Mapped(from)) => filters(into, &from.filter, from.added),
+        (State::Owned(into), State::Shared(from)) => {
+            let from = AnyFilter::from((**from).clone().into_owned());
+            filters(into, &from, 0)
+        }
+        (State::Shared(into), State::Shared(from)) => into.merge(&**from),
+        (State::Shared(into), State::Owned(from)) => merge_shared(into, &from.filter)?,
+        (State::Shared(into), State::Mapped(from)) => merge_shared(into, &from.filter)?,
+        (State::Digests64(into, one), State::Digests64(from, other)) if one == other => {
+            return merge_digests(into, from);
+        }
+        (State::Digests128(into, one), State::Digests128(from, other)) if one == other => {
+            return merge_digests(into, from);
+        }
+        (State::Integers(into), State::Integers(from)) => {
+            into.or(from);
+            Ok(())
+        }
+        (State::Foreign(into), State::Foreign(from)) => {
+            let merged = into.contents.merge(&from.contents);
+            return merged.map_err(|error| errors::new("MergeError", error));
+        }
+        (State::Mapped(_), _) => return Err(errors::refused(Refusal::ReadOnly)),
+        (State::Closed, _) | (_, State::Closed) => return Err(errors::refused(Refusal::Closed)),
+        _ => {
+            return Err(errors::new(
+                "MergeError",
+                "only sets of one kind with the same hash function merge",
+            ));
+        }
+    };
+    merged.map_err(|error| errors::new("MergeError", error))
+}
+
+fn merge_shared<B: Bits<Word = u64>>(
+    into: &mut tamis::SharedBloom,
+    from: &AnyFilter<B>,
+) -> PyResult<Result<(), MergeError>> {
+    match from {
+        AnyFilter::SplitBlock(from) => Ok(into.merge(from)),
+        _ => Err(errors::new("MergeError", "a SharedBloom merges with a SharedBloom or a Bloom")),
+    }
+}
+
+fn merge_digests<D: tamis::Digest>(
+    into: &mut tamis::DigestSet<D>,
+    from: &tamis::DigestSet<D>,
+) -> PyResult<()> {
+    let (mut digests, mut new) = (Vec::with_capacity(1024), tamis::Answers::new());
+    let mut from = from.iter();
+    loop {
+        digests.clear();
+        digests.extend(from.by_ref().take(1024));
+        if digests.is_empty() {
+            return Ok(());
+        }
+        into.insert_each(&digests, &mut new).map_err(|error| errors::refused(error.into()))?;
+    }
+}
+
+/// Tests whether two sets have the same parameters and the same items or bits.
+///
+/// # Errors
+///
+/// The exception of a signal handler.
+pub fn equals(slf: &Bound<'_, Core>, other: &Bound<'_, Core>) -> PyResult<bool> {
+    if slf.is(other) {
+        return Ok(true);
+    }
+    let py = slf.py();
+    let (one, two) = (slf.get().state().read(py)?, other.get().state().read(py)?);
+    Ok(py.detach(|| match (&*one, &*two) {
+        (State::Owned(one), State::Owned(two)) => one.filter == two.filter,
+        (State::Mapped(one), State::Mapped(two)) => one.filter == two.filter,
+        (State::Mapped(one), State::Owned(two)) | (State::Owned(two), State::Mapped(one)) => {
+            owned(one).is_ok_and(|one| one.filter == two.filter)
+        }
+        (State::Shared(one), State::Shared(two)) => one == two,
+        (State::Digests64(one, a), State::Digests64(two, b)) => a == b && one == two,
+        (State::Digests128(one, a), State::Digests128(two, b)) => a == b && one == two,
+        (State::Integers(one), State::Integers(two)) => one == two,
+        (State::Foreign(one), State::Foreign(two)) => {
+            one.format.name == two.format.name && one.contents == two.contents
+        }
+        _ => false,
+    }))
+}
+
+/// Returns the contents of a file in another format, and the format.
+fn contents(state: &State) -> PyResult<Contents> {
+    Ok(match state {
+        State::Owned(file) => Contents::new((**file).clone()),
+        State::Mapped(file) => Contents::new(owned(file).map_err(errors::refused)?),
+        State::Shared(filter) => {
+            Contents::new(TamisFile::new((**filter).clone().into_owned().into()))
+        }
+        State::Integers(set) => Contents::new(files::integers(set)),
+        State::Foreign(foreign) => foreign.contents.clone(),
+        State::Digests64(..) | State::Digests128(..) => {
+            return Err(errors::new(
+                "FormatError",
+                "a DigestSet has no file format: pickle it, or save a filter of another kind",
+            ));
+        }
+        State::Closed => return Err(errors::refused(Refusal::Closed)),
+    })
+}
+
+/// Encodes the file of a set.
+///
+/// # Errors
+///
+/// `FormatError` if the format cannot store the set.
+pub fn to_bytes(state: &State, format: Option<&str>, args: &DecodeArgs) -> PyResult<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let own = |error: std::io::Error| PyValueError::new_err(error.to_string());
+    match (state, format.unwrap_or_default()) {
+        (State::Owned(file), "" | "tamis") => file.write_to(&mut bytes).map_err(own)?,
+        (State::Mapped(file), "" | "tamis") => file.write_to(&mut bytes).map_err(own)?,
+        _ => {
+            let format = format_of(state, format)?;
+            files::encode(&contents(state)?, format, args, &mut bytes)?;
+        }
+    }
+    Ok(bytes)
+}
+
+/// Writes the file of a set, and replaces a previous file atomically.
+///
+/// # Errors
+///
+/// `FileError` if the file cannot be written, `FormatError` if the format cannot store the set.
+pub fn save(state: &State, path: &Path, format: Option<&str>, args: &DecodeArgs) -> PyResult<()> {
+    use tamis_formats::Save as _;
+    let failed = |error: tamis_formats::FileError| errors::new("FileError", error);
+    match (state, format.unwrap_or_default()) {
+        (State::Owned(file), "" | "tamis") => file.save(path).map_err(failed),
+        (State::Mapped(file), "" | "tamis") => file.save(path).map_err(failed),
+        (State::Shared(filter), "" | "tamis") => filter.save(path).map_err(failed),
+        _ => {
+            let format = format_of(state, format)?;
+            let mut bytes = Vec::new();
+            files::encode(&contents(state)?, format, args, &mut bytes)?;
+            files::replace(path, &bytes)
+        }
+    }
+}
+
+fn format_of(state: &State, name: Option<&str>) -> PyResult<&'static Format> {
+    match (name, state) {
+        (Some(name), _) => files::format_named(name),
+        (None, State::Foreign(foreign)) => Ok(foreign.format),
+        (None, State::Integers(_)) => files::format_named("roaring"),
+        (None, _) => files::format_named("tamis"),
+    }
+}
+
+impl State {
+    /// Removes all items.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal`] if the set cannot change.
+    pub fn clear(&mut self) -> Result<(), Refusal> {
+        match self {
+            State::Owned(file) => {
+                file.filter.clear();
+                file.added = 0;
+            }
+            State::Shared(filter) => filter.clear(),
+            State::Digests64(set, _) => *set = tamis::DigestSet::new(),
+            State::Digests128(set, _) => *set = tamis::DigestSet::new(),
+            State::Integers(set) => *set = CompressedSet::new(),
+            State::Foreign(_) => {
+                return Err(Refusal::Unsupported("a filter of another system cannot be cleared"));
+            }
+            State::Mapped(_) => return Err(Refusal::ReadOnly),
+            State::Closed => return Err(Refusal::Closed),
+        }
+        Ok(())
+    }
+
+    /// Returns true if no item was inserted.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal::Closed`].
+    pub fn is_empty(&self) -> Result<bool, Refusal> {
+        Ok(match self {
+            State::Owned(file) => file.filter.is_empty(),
+            State::Mapped(file) => file.filter.is_empty(),
+            State::Shared(filter) => filter.is_empty(),
+            State::Digests64(set, _) => set.is_empty(),
+            State::Digests128(set, _) => set.is_empty(),
+            State::Integers(set) => set.is_empty(),
+            State::Foreign(foreign) => foreign.contents.info().items == 0.0,
+            State::Closed => return Err(Refusal::Closed),
+        })
+    }
+
+    /// Returns the number of items of an exact set, or `None` for a filter.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal::Closed`].
+    pub fn exact_len(&self) -> Result<Option<u64>, Refusal> {
+        Ok(match self {
+            State::Digests64(set, _) => Some(set.len()),
+            State::Digests128(set, _) => Some(set.len()),
+            State::Integers(set) => Some(set.len()),
+            State::Closed => return Err(Refusal::Closed),
+            _ => None,
+        })
+    }
+}

@@ -1,0 +1,52 @@
+//! The extension `tamis._tamis` of the Python package `tamis`. The public classes and functions are
+//! Python code, in `python/tamis`.
+//!
+//! ```text
+//! item in f, f.add(item) → raw/slots → core ─┐
+//! lists → core/objects ──────────────────────┼→ keys → state → tamis, tamis-formats
+//! arrays → source/ → batch ──────────────────┘
+//! ```
+//!
+//! `item` converts a Python object to the stable bytes of an item, `keys` holds a batch of items in
+//! the form in which a set tests them, and `state` is the set. `raw/guarded` lets Python threads
+//! share a set.
+
+mod arrays;
+mod batch;
+mod core;
+mod create;
+mod errors;
+mod files;
+mod handle;
+mod item;
+mod keys;
+mod pickle;
+mod raw;
+mod source;
+mod state;
+
+use pyo3::prelude::*;
+
+/// The extension module.
+#[pymodule(gil_used = false)]
+fn _tamis(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add_class::<core::Core>()?;
+    raw::slots::add_type(module)?;
+    module.add_class::<handle::Handle>()?;
+    module.add_class::<arrays::ArrowChunk>()?;
+    module.add_class::<arrays::ArrowChunks>()?;
+    module.add_class::<arrays::Booleans>()?;
+    module.add_function(wrap_pyfunction!(create::create, module)?)?;
+    module.add_function(wrap_pyfunction!(create::create_window, module)?)?;
+    module.add_function(wrap_pyfunction!(create::create_digests, module)?)?;
+    module.add_function(wrap_pyfunction!(create::create_integers, module)?)?;
+    module.add_function(wrap_pyfunction!(create::plans, module)?)?;
+    module.add_function(wrap_pyfunction!(files::formats, module)?)?;
+    module.add_function(wrap_pyfunction!(files::open_file, module)?)?;
+    module.add_function(wrap_pyfunction!(files::open_bytes, module)?)?;
+    module.add_function(wrap_pyfunction!(files::create_foreign, module)?)?;
+    let end_batches = wrap_pyfunction!(batch::end_batches, module)?;
+    module.py().import("atexit")?.call_method1("register", (end_batches,))?;
+    Ok(())
+}

@@ -1,0 +1,272 @@
+//! A value that Python threads share: many readers, or one writer.
+//!
+//! A single lookup takes about ten nanoseconds, as long as one locked instruction. In a Python with
+//! a GIL, a thread that holds the GIL is the only thread that runs such a lookup. Therefore a short
+//! access ([`read_now`](Guarded::read_now), [`write_now`](Guarded::write_now)) only reads one word,
+//! `users`, which counts the long accesses. A long access ([`read`](Guarded::read),
+//! [`write`](Guarded::write)) goes on after its thread has released the GIL, so it changes `users`.
+//!
+//! ```text
+//! users:  -1            0          1, 2, 3 …
+//!         one writer    no user    readers
+//! ```
+//!
+//! In a free-threaded Python, a short access changes `users` too.
+//!
+//! Invariant: only the GIL's holder changes `users` away from 0 in a Python with a GIL, so a thread
+//! that has read `users` keeps its right until the thread releases the GIL.
+
+use std::cell::UnsafeCell;
+use std::ops::{Deref, DerefMut};
+use std::process;
+use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
+use std::sync::{Condvar, Mutex, PoisonError};
+use std::time::Duration;
+
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+
+/// A waiting thread checks for Ctrl-C after this time.
+const CHECK_AFTER: Duration = Duration::from_millis(50);
+
+/// A value for many readers or one writer.
+pub struct Guarded<T> {
+    users: AtomicI32,
+    /// The number of threads that wait to write. New long reads wait for these threads.
+    writers_waiting: AtomicU32,
+    /// The number of threads that wait.
+    waiting: AtomicU32,
+    /// The process whose threads `users` counts. A fork copies `users`, but not the threads.
+    process: AtomicU32,
+    lock: Mutex<()>,
+    freed: Condvar,
+    value: UnsafeCell<T>,
+}
+
+// SAFETY: `users` allows shared references from several threads (T: Sync), or one mutable reference
+// from any thread (T: Send).
+unsafe impl<T: Send + Sync> Sync for Guarded<T> {}
+
+/// What a thread asks for.
+#[derive(Clone, Copy, PartialEq)]
+enum Access {
+    Read,
+    Write,
+}
+
+impl<T: Send + Sync> Guarded<T> {
+    /// Creates a guarded value that nobody uses.
+    pub fn new(value: T) -> Self {
+        Self {
+            users: AtomicI32::new(0),
+            writers_waiting: AtomicU32::new(0),
+            waiting: AtomicU32::new(0),
+            process: AtomicU32::new(process::id()),
+            lock: Mutex::new(()),
+            freed: Condvar::new(),
+            value: UnsafeCell::new(value),
+        }
+    }
+
+    /// Calls `action` with the value, as [`read_now`](Self::read_now) does, if the thread need not
+    /// wait. Returns `None` otherwise.
+    #[inline(always)]
+    pub fn try_read_now<R>(&self, _py: Python<'_>, action: impl FnOnce(&T) -> R) -> Option<R> {
+        // With `Acquire`, this thread sees what the last writer wrote.
+        if cfg!(not(Py_GIL_DISABLED)) && self.users.load(Ordering::Acquire) >= 0 {
+            // SAFETY: there is no writer, and no thread becomes a writer while this thread holds
+            // the GIL.
+            return Some(action(unsafe { &*self.value.get() }));
+        }
+        None
+    }
+
+    /// Calls `action` with the value for writing, as [`write_now`](Self::write_now) does, if the
+    /// thread need not wait. Returns `None` otherwise.
+    #[inline(always)]
+    pub fn try_write_now<R>(&self, _py: Python<'_>, action: impl FnOnce(&mut T) -> R) -> Option<R> {
+        // With `Acquire`, this thread sees what the last writer wrote.
+        if cfg!(not(Py_GIL_DISABLED)) && self.users.load(Ordering::Acquire) == 0 {
+            // SAFETY: there is no user, and no thread becomes a user while this thread holds the
+            // GIL.
+            return Some(action(unsafe { &mut *self.value.get() }));
+        }
+        None
+    }
+
+    /// Calls `action` with the value. `action` must neither run Python code nor release the GIL.
+    ///
+    /// # Errors
+    ///
+    /// The exception of a signal handler, if the thread had to wait and Ctrl-C was pressed.
+    pub fn read_now<R>(&self, py: Python<'_>, mut action: impl FnMut(&T) -> R) -> PyResult<R> {
+        match self.try_read_now(py, &mut action) {
+            Some(done) => Ok(done),
+            None => Ok(action(&*self.read(py)?)),
+        }
+    }
+
+    /// Calls `action` with the value for writing. `action` must neither run Python code nor release
+    /// the GIL.
+    ///
+    /// # Errors
+    ///
+    /// The exception of a signal handler, if the thread had to wait and Ctrl-C was pressed.
+    pub fn write_now<R>(&self, py: Python<'_>, mut action: impl FnMut(&mut T) -> R) -> PyResult<R> {
+        match self.try_write_now(py, &mut action) {
+            Some(done) => Ok(done),
+            None => Ok(action(&mut *self.write(py)?)),
+        }
+    }
+
+    /// Waits until no thread writes, and returns the value for reading. The thread may release the
+    /// GIL while it reads.
+    ///
+    /// # Errors
+    ///
+    /// The exception of a signal handler, if Ctrl-C was pressed while the thread waited.
+    pub fn read(&self, py: Python<'_>) -> PyResult<Reading<'_, T>> {
+        self.acquire(py, Access::Read)?;
+        Ok(Reading(self))
+    }
+
+    /// Waits until no other thread uses the value, and returns the value for writing. The thread may
+    /// release the GIL while it writes.
+    ///
+    /// # Errors
+    ///
+    /// The exception of a signal handler, if Ctrl-C was pressed while the thread waited.
+    pub fn write(&self, py: Python<'_>) -> PyResult<Writing<'_, T>> {
+        self.acquire(py, Access::Write)?;
+        Ok(Writing(self))
+    }
+
+    fn acquire(&self, py: Python<'_>, access: Access) -> PyResult<()> {
+        if self.try_acquire(access) {
+            return Ok(());
+        }
+        let _waiting = (access == Access::Write).then(|| Counted::new(&self.writers_waiting));
+        loop {
+            self.check_process()?;
+            py.detach(|| self.wait());
+            py.check_signals()?;
+            if self.try_acquire(access) {
+                return Ok(());
+            }
+        }
+    }
+
+    fn try_acquire(&self, access: Access) -> bool {
+        let acquire = |users: i32| match access {
+            Access::Write => (users == 0).then_some(-1),
+            // A reader lets a waiting writer go first, so that readers cannot keep it out forever.
+            Access::Read if self.writers_waiting.load(Ordering::Relaxed) > 0 && users > 0 => None,
+            Access::Read => (users >= 0).then_some(users + 1),
+        };
+        let is_acquired =
+            self.users.fetch_update(Ordering::Acquire, Ordering::Relaxed, acquire).is_ok();
+        if is_acquired {
+            self.process.store(process::id(), Ordering::Relaxed);
+        }
+        is_acquired
+    }
+
+    fn wait(&self) {
+        let _waiting = Counted::new(&self.waiting);
+        let guard = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.users.load(Ordering::SeqCst) != 0 {
+            _ = self.freed.wait_timeout(guard, CHECK_AFTER);
+        }
+    }
+
+    /// After a fork, nobody in this process ends an access of a thread of the parent.
+    fn check_process(&self) -> PyResult<()> {
+        if self.process.load(Ordering::Relaxed) == process::id() {
+            return Ok(());
+        }
+        if self.users.load(Ordering::Acquire) > 0 {
+            // The readers of the parent have changed nothing.
+            self.users.store(0, Ordering::Release);
+            return Ok(());
+        }
+        Err(PyRuntimeError::new_err(
+            "another thread was changing this filter when the process forked, so the filter of \
+             this process is half changed: start processes with the method 'spawn', or fork before \
+             threads change filters",
+        ))
+    }
+}
+
+impl<T> Guarded<T> {
+    /// Wakes the waiting threads after `users` was changed.
+    fn wake(&self) {
+        if self.waiting.load(Ordering::SeqCst) > 0 {
+            drop(self.lock.lock());
+            self.freed.notify_all();
+        }
+    }
+}
+
+/// Adds one to a counter until dropped.
+struct Counted<'a>(&'a AtomicU32);
+
+impl<'a> Counted<'a> {
+    fn new(counter: &'a AtomicU32) -> Self {
+        counter.fetch_add(1, Ordering::SeqCst);
+        Self(counter)
+    }
+}
+
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// The right to read a value. Dropping it ends the access.
+pub struct Reading<'a, T>(&'a Guarded<T>);
+
+impl<T> Deref for Reading<'_, T> {
+    type Target = T;
+
+    #[inline]
+    fn deref(&self) -> &T {
+        // SAFETY: `users` counts this reader, so there is no writer.
+        unsafe { &*self.0.value.get() }
+    }
+}
+
+impl<T> Drop for Reading<'_, T> {
+    fn drop(&mut self) {
+        self.0.users.fetch_sub(1, Ordering::SeqCst);
+        self.0.wake();
+    }
+}
+
+/// The right to change a value. Dropping it ends the access.
+pub struct Writing<'a, T>(&'a Guarded<T>);
+
+impl<T> Deref for Writing<'_, T> {
+    type Target = T;
+
+    #[inline]
+    fn deref(&self) -> &T {
+        // SAFETY: `users` is -1, so there is no other user.
+        unsafe { &*self.0.value.get() }
+    }
+}
+
+impl<T> DerefMut for Writing<'_, T> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut T {
+        // SAFETY: `users` is -1, so there is no other user.
+        unsafe { &mut *self.0.value.get() }
+    }
+}
+
+impl<T> Drop for Writing<'_, T> {
+    fn drop(&mut self) {
+        self.0.users.store(0, Ordering::SeqCst);
+        self.0.wake();
+    }
+}

@@ -1,0 +1,337 @@
+//! The set of items behind a Python object, of any kind.
+
+use tamis::{
+    Answers, AnyFilter, CompressedSet, DigestSet, Filter as _, Hasher, InsertError, Kind,
+    OutOfMemory, Removed, SharedBloom, TryInsert as _,
+};
+use tamis_formats::{Contents, Format, Funnel, TamisFile};
+
+use crate::files::DecodeArgs;
+use crate::keys::{Encoding, Keys, slices};
+use crate::raw::map::MappedWords;
+
+/// A set of items.
+pub enum State {
+    /// A filter in memory, with what its file stores besides the filter.
+    Owned(Box<TamisFile>),
+    /// A filter in a mapped file, which cannot change.
+    Mapped(Box<TamisFile<MappedWords>>),
+    /// A Bloom filter into which several threads insert at the same time.
+    Shared(Box<SharedBloom>),
+    /// An exact set of 64-bit hashes.
+    Digests64(DigestSet<u64>, Hasher),
+    /// An exact set of 128-bit hashes.
+    Digests128(DigestSet<u128>, Hasher),
+    /// An exact set of integers.
+    Integers(CompressedSet),
+    /// A filter of another system.
+    Foreign(Box<Foreign>),
+    /// Nothing, after the file was closed.
+    Closed,
+}
+
+/// A filter of another system.
+#[derive(Clone)]
+pub struct Foreign {
+    /// The filter.
+    pub contents: Contents,
+    /// The format of the filter's file.
+    pub format: &'static Format,
+    /// The conversion of items. `None` if neither the file nor the caller states the conversion.
+    pub funnel: Option<Funnel>,
+    /// The decode options of the caller, with which the file is written again.
+    pub args: DecodeArgs,
+}
+
+/// The reason why a set refuses a batch.
+#[derive(Debug)]
+pub enum Refusal {
+    /// The file of the filter was closed.
+    Closed,
+    /// The filter is in a mapped file.
+    ReadOnly,
+    /// The filter has no space. `inserted` items of the batch were inserted.
+    Full { why: String, inserted: usize },
+    /// There is no memory.
+    Memory,
+    /// The kind of the set does not have the operation.
+    Unsupported(&'static str),
+}
+
+impl From<InsertError> for Refusal {
+    fn from(error: InsertError) -> Self {
+        Refusal::Full { why: error.to_string(), inserted: error.inserted }
+    }
+}
+
+impl From<OutOfMemory> for Refusal {
+    fn from(_: OutOfMemory) -> Self {
+        Refusal::Memory
+    }
+}
+
+impl State {
+    /// Returns the form in which the set tests its items.
+    ///
+    /// Returns `None` for a filter of another system whose items are of an unknown type.
+    pub fn encoding(&self) -> Option<Encoding> {
+        Some(match self {
+            State::Owned(file) => Encoding::Hash64(file.filter.hasher()),
+            State::Mapped(file) => Encoding::Hash64(file.filter.hasher()),
+            State::Shared(filter) => Encoding::Hash64(filter.hasher()),
+            State::Digests64(_, hasher) => Encoding::Hash64(*hasher),
+            State::Digests128(_, hasher) => Encoding::Hash128(*hasher),
+            State::Integers(_) => Encoding::Integer,
+            State::Foreign(foreign) => Encoding::Foreign(foreign.funnel?),
+            State::Closed => return None,
+        })
+    }
+
+    /// Tests whether an insert needs only a shared reference.
+    pub fn is_shared(&self) -> bool {
+        matches!(self, State::Shared(_))
+    }
+
+    /// Returns the kind of a filter.
+    pub fn kind(&self) -> Option<Kind> {
+        Some(match self {
+            State::Owned(file) => file.filter.plan().kind(),
+            State::Mapped(file) => file.filter.plan().kind(),
+            State::Shared(filter) => filter.plan().kind(),
+            _ => return None,
+        })
+    }
+
+    /// Tests whether an item with a 64-bit hash may be in the set.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal::Closed`].
+    #[inline(always)]
+    pub fn contains_hash(&self, hash: u64) -> Result<bool, Refusal> {
+        match self {
+            State::Owned(file) => match &file.filter {
+                AnyFilter::SplitBlock(filter) => Ok(filter.contains_hash(hash)),
+                filter => Ok(contains_in_any(filter, hash)),
+            },
+            State::Shared(filter) => Ok(filter.contains_hash(hash)),
+            other => other.contains_hash_otherwise(hash),
+        }
+    }
+
+    #[inline(never)]
+    fn contains_hash_otherwise(&self, hash: u64) -> Result<bool, Refusal> {
+        match self {
+            State::Mapped(file) => Ok(file.filter.contains_hash(hash)),
+            State::Digests64(set, _) => Ok(set.contains(hash)),
+            State::Closed => Err(Refusal::Closed),
+            _ => unreachable!("the encoding of the set has no 64-bit hashes"),
+        }
+    }
+
+    /// Inserts an item by its 64-bit hash. Returns true if the item is new.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal`] if the set cannot take the item.
+    #[inline(always)]
+    pub fn insert_hash(&mut self, hash: u64) -> Result<bool, Refusal> {
+        match self {
+            State::Owned(file) => {
+                file.added += 1;
+                match &mut file.filter {
+                    AnyFilter::SplitBlock(filter) => Ok(filter.insert_hash(hash)),
+                    filter => insert_in_any(filter, hash),
+                }
+            }
+            State::Shared(filter) => Ok(filter.insert_hash(hash)),
+            other => other.insert_hash_otherwise(hash),
+        }
+    }
+
+    #[inline(never)]
+    fn insert_hash_otherwise(&mut self, hash: u64) -> Result<bool, Refusal> {
+        match self {
+            State::Mapped(_) => Err(Refusal::ReadOnly),
+            State::Digests64(set, _) => Ok(set.insert(hash)?),
+            State::Closed => Err(Refusal::Closed),
+            _ => unreachable!("the encoding of the set has no 64-bit hashes"),
+        }
+    }
+
+    /// Inserts an item by its 64-bit hash through a shared reference, into a set that
+    /// [is shared](Self::is_shared). Returns true if the item is new.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal::Closed`].
+    #[inline(always)]
+    pub fn insert_hash_shared(&self, hash: u64) -> Result<bool, Refusal> {
+        match self {
+            State::Shared(filter) => Ok(filter.insert_hash(hash)),
+            _ => Err(Refusal::Closed),
+        }
+    }
+
+    /// Inserts one more copy of an item, the only one of a batch. Returns true if the item is new.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal`] if the set cannot take the item.
+    pub fn insert_copy(&mut self, keys: &Keys) -> Result<bool, Refusal> {
+        match (self, keys) {
+            (State::Owned(file), Keys::Hash64(hashes)) => {
+                let is_new = file.filter.try_insert_copy_hash(hashes[0])?;
+                file.added = file.added.saturating_add(1);
+                Ok(is_new)
+            }
+            (State::Mapped(_), _) => Err(Refusal::ReadOnly),
+            (State::Closed, _) => Err(Refusal::Closed),
+            _ => Err(Refusal::Unsupported("only counting and cuckoo filters store copies")),
+        }
+    }
+
+    /// Removes one copy of an item, the only one of a batch.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal`] if the set cannot remove items.
+    pub fn remove(&mut self, keys: &Keys) -> Result<Removed, Refusal> {
+        const NO_REMOVAL: Refusal =
+            Refusal::Unsupported("only counting filters, cuckoo filters and IntSet remove items");
+        match (self, keys) {
+            (State::Owned(file), Keys::Hash64(hashes)) => {
+                file.filter.remove_hash(hashes[0]).ok_or(NO_REMOVAL)
+            }
+            (State::Integers(set), Keys::Integer(values)) => {
+                Ok(if set.remove(values[0]) { Removed::Yes } else { Removed::Absent })
+            }
+            (State::Mapped(_), _) => Err(Refusal::ReadOnly),
+            (State::Closed, _) => Err(Refusal::Closed),
+            _ => Err(NO_REMOVAL),
+        }
+    }
+
+    /// Returns an upper bound of how often an item was inserted, the only one of a batch.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal`] if the set does not count.
+    pub fn count(&self, keys: &Keys) -> Result<u64, Refusal> {
+        let count = match (self, keys) {
+            (State::Owned(file), Keys::Hash64(hashes)) => file.filter.count_hash(hashes[0]),
+            (State::Mapped(file), Keys::Hash64(hashes)) => file.filter.count_hash(hashes[0]),
+            (State::Closed, _) => return Err(Refusal::Closed),
+            _ => None,
+        };
+        count.ok_or(Refusal::Unsupported("only counting and cuckoo filters count items"))
+    }
+
+    /// Tests a batch. Answer `i` is true if item `i` may be in the set.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal::Closed`].
+    pub fn contains(&self, keys: &Keys, answers: &mut Answers) -> Result<(), Refusal> {
+        match (self, keys) {
+            (State::Owned(file), Keys::Hash64(hashes)) => {
+                file.filter.contains_hashes(hashes, answers.reset(hashes.len()));
+            }
+            (State::Mapped(file), Keys::Hash64(hashes)) => {
+                file.filter.contains_hashes(hashes, answers.reset(hashes.len()));
+            }
+            (State::Shared(filter), Keys::Hash64(hashes)) => {
+                filter.contains_hashes(hashes, answers.reset(hashes.len()));
+            }
+            (State::Digests64(set, _), Keys::Hash64(hashes)) => {
+                contains_digests(set, hashes, answers);
+            }
+            (State::Digests128(set, _), Keys::Hash128(hashes)) => {
+                contains_digests(set, hashes, answers);
+            }
+            (State::Integers(set), Keys::Integer(values)) => set.contains_each(values, answers),
+            (State::Foreign(foreign), Keys::Foreign { bytes, ends, .. }) => {
+                foreign.contents.contains_each(&slices(bytes, ends), answers);
+            }
+            (State::Closed, _) => return Err(Refusal::Closed),
+            _ => unreachable!("the batch has the encoding of the set"),
+        }
+        Ok(())
+    }
+
+    /// Inserts a batch. Answer `i` is true if item `i` is new.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal`] if the set cannot take all items.
+    pub fn insert(&mut self, keys: &Keys, answers: &mut Answers) -> Result<(), Refusal> {
+        match (&mut *self, keys) {
+            (State::Owned(file), Keys::Hash64(hashes)) => {
+                let inserted = file.filter.try_insert_hashes(hashes, answers.reset(hashes.len()));
+                let count = inserted.as_ref().err().map_or(hashes.len(), |error| error.inserted);
+                file.added = file.added.saturating_add(count as u64);
+                inserted?;
+            }
+            (State::Digests64(set, _), Keys::Hash64(hashes)) => set.insert_each(hashes, answers)?,
+            (State::Digests128(set, _), Keys::Hash128(hashes)) => {
+                set.insert_each(hashes, answers)?;
+            }
+            (State::Integers(set), Keys::Integer(values)) => set.insert_each(values, answers),
+            (State::Foreign(foreign), Keys::Foreign { bytes, ends, .. }) => {
+                let inserted = foreign.contents.insert_each(&slices(bytes, ends), answers);
+                inserted.map_err(|error| Refusal::Full { why: error.to_string(), inserted: 0 })?;
+            }
+            (State::Mapped(_), _) => return Err(Refusal::ReadOnly),
+            (State::Closed, _) => return Err(Refusal::Closed),
+            _ => self.insert_shared(keys, answers)?,
+        }
+        Ok(())
+    }
+
+    /// Inserts a batch through a shared reference, into a set that [is shared](Self::is_shared).
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal::Closed`].
+    pub fn insert_shared(&self, keys: &Keys, answers: &mut Answers) -> Result<(), Refusal> {
+        match (self, keys) {
+            (State::Shared(filter), Keys::Hash64(hashes)) => {
+                let mut filter = &**filter;
+                tamis::Insert::insert_hashes(&mut filter, hashes, answers.reset(hashes.len()));
+                Ok(())
+            }
+            (State::Closed, _) => Err(Refusal::Closed),
+            _ => unreachable!("the set is shared, and the batch has its encoding"),
+        }
+    }
+
+    /// Sets the time of a filter that forgets items.
+    pub fn advance(&mut self, now_millis: u64) {
+        match self {
+            State::Owned(file) => file.filter.advance(now_millis),
+            State::Mapped(file) => file.filter.advance(now_millis),
+            _ => {}
+        }
+    }
+}
+
+#[inline(never)]
+fn contains_in_any(filter: &AnyFilter, hash: u64) -> bool {
+    filter.contains_hash(hash)
+}
+
+#[inline(never)]
+fn insert_in_any(filter: &mut AnyFilter, hash: u64) -> Result<bool, Refusal> {
+    Ok(filter.try_insert_hash(hash)?)
+}
+
+fn contains_digests<D: tamis::Digest>(set: &DigestSet<D>, digests: &[D], answers: &mut Answers) {
+    /// The number of digests whose memory is loaded ahead.
+    const AHEAD: usize = 16;
+    answers.fill_with(digests.len(), |i| {
+        if let Some(&later) = digests.get(i + AHEAD) {
+            set.prefetch(later);
+        }
+        set.contains(digests[i])
+    });
+}
