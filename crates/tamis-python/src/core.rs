@@ -48,7 +48,7 @@ impl Core {
     #[inline(always)]
     pub fn contains_fast(&self, py: Python<'_>, item: Borrowed<'_, '_, PyAny>) -> Option<bool> {
         let hash = hash_fast(self.hot?, item)?;
-        self.state.try_read_now(py, |state| state.contains_hash(hash))?.ok()
+        self.state.try_read_now(py, |state| state.contains_hash(hash))?
     }
 
     /// Inserts an item, if the item has a frequent type and the set is free. Returns true if the item
@@ -69,7 +69,7 @@ impl Core {
         } else {
             self.state.try_write_now(py, |state| state.insert_hash(hash))?
         };
-        let is_new = is_new.ok()?;
+        let is_new = is_new?;
         Some(if is_new { self.count_new(py, 1).map(|()| true) } else { Ok(false) })
     }
 

@@ -5,6 +5,8 @@ use pyo3::types::{PyBool, PyList};
 
 use crate::batch::Operation;
 use crate::core::Core;
+use crate::keys::{Encoding, Keys};
+use crate::raw::slots::hash_list;
 
 /// The number of items that are hashed before the set tests these items.
 const CHUNK: usize = 1024;
@@ -47,15 +49,24 @@ fn each_chunk(
 ) -> PyResult<()> {
     let (py, encoding) = (items.py(), core.encoding()?);
     let mut keys = encoding.keys();
-    let mut run = |keys: &mut crate::keys::Keys| {
+    let mut run = |keys: &mut Keys| {
         each(&core.run_keys(py, keys, operation)?)?;
         keys.clear();
         py.check_signals()
     };
     if let Ok(list) = items.cast_exact::<PyList>() {
-        for item in list.iter() {
-            encoding.push(item.as_borrowed(), &mut keys)?;
-            if keys.len() == CHUNK {
+        let mut index = 0;
+        while index < list.len() {
+            if let (Encoding::Hash64(hasher), Keys::Hash64(hashes)) = (encoding, &mut keys) {
+                index = hash_list(hasher, list, index, hashes, CHUNK);
+            }
+            if keys.len() < CHUNK
+                && let Ok(item) = list.get_item(index)
+            {
+                encoding.push(item.as_borrowed(), &mut keys)?;
+                index += 1;
+            }
+            if keys.len() >= CHUNK {
                 run(&mut keys)?;
             }
         }
