@@ -335,13 +335,20 @@ impl Core {
         self.state.write_now(py, |state| state.advance(now_millis))
     }
 
-    /// Closes the file of a mapped filter. Later operations raise `ClosedError`.
+    /// Closes the file of a mapped filter, or syncs and closes the file of a `DigestFile`. Later operations raise `ClosedError`.
     fn _close(&self, py: Python<'_>) -> PyResult<()> {
         let mut state = self.state.write(py)?;
-        if matches!(*state, State::Mapped(_)) {
+        state.sync().map_err(errors::refused)?;
+        if matches!(*state, State::Mapped(_) | State::Durable64(_) | State::Durable128(_)) {
             *state = State::Closed;
         }
         Ok(())
+    }
+
+    /// Waits until all items of a `DigestFile` are on the disk.
+    fn _sync(&self, py: Python<'_>) -> PyResult<()> {
+        let mut state = self.state.write(py)?;
+        py.detach(|| state.sync()).map_err(errors::refused)
     }
 
     /// Returns how many nulls the batches of this object skipped.

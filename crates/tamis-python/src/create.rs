@@ -11,6 +11,7 @@ use tamis_formats::TamisFile;
 use crate::errors;
 use crate::handle::Handle;
 use crate::state::State;
+use crate::state::durable::DurableSet;
 
 /// All kinds of filters, in the order of a plan.
 const KINDS: [Kind; 7] = [
@@ -135,6 +136,30 @@ pub fn create_digests(bits: u32, expected: u64, key: Option<&[u8]>, seed: u64) -
             State::Digests128(set, hasher)
         }
         _ => return Err(PyValueError::new_err(format!("bits must be 64 or 128, and not {bits}"))),
+    };
+    Ok(Handle::new(state, false))
+}
+
+/// Opens or creates the file of an exact set of hashes.
+#[pyfunction]
+#[pyo3(signature = (path, bits, description, key))]
+pub fn open_digests(
+    py: Python<'_>,
+    path: &Bound<'_, PyAny>,
+    bits: u32,
+    description: &str,
+    key: &[u8],
+) -> PyResult<Handle> {
+    let (hasher, path) = (hasher(Some(key), 0)?, path.extract::<std::path::PathBuf>()?);
+    let state = py.detach(|| match bits {
+        64 => DurableSet::open(&path, description, hasher)
+            .map(|set| Some(State::Durable64(Box::new(set)))),
+        128 => DurableSet::open(&path, description, hasher)
+            .map(|set| Some(State::Durable128(Box::new(set)))),
+        _ => Ok(None),
+    });
+    let Some(state) = state.map_err(errors::refused)? else {
+        return Err(PyValueError::new_err(format!("bits must be 64 or 128, and not {bits}")));
     };
     Ok(Handle::new(state, false))
 }

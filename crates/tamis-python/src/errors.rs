@@ -32,6 +32,7 @@ pub fn refused(refusal: Refusal) -> PyErr {
         Refusal::Full { why, inserted } => {
             new("FullError", format!("{why} ({inserted} items of the last chunk were inserted)"))
         }
+        Refusal::Log(why) => new("FileError", why),
         Refusal::Memory => PyMemoryError::new_err("no memory for more items"),
         Refusal::Unsupported(why) => PyTypeError::new_err(why),
     }

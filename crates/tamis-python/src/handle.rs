@@ -41,6 +41,7 @@ fn class_name(set: &State) -> &'static str {
     match set {
         State::Shared(_) => "SharedBloom",
         State::Digests64(..) | State::Digests128(..) => "DigestSet",
+        State::Durable64(_) | State::Durable128(_) => "DigestFile",
         State::Integers(_) => "IntSet",
         State::Foreign(_) | State::Closed => "ForeignFilter",
         State::Owned(_) | State::Mapped(_) => match set.kind() {

@@ -41,6 +41,7 @@ fn _tamis(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(create::create_window, module)?)?;
     module.add_function(wrap_pyfunction!(create::create_digests, module)?)?;
     module.add_function(wrap_pyfunction!(create::create_integers, module)?)?;
+    module.add_function(wrap_pyfunction!(create::open_digests, module)?)?;
     module.add_function(wrap_pyfunction!(create::plans, module)?)?;
     module.add_function(wrap_pyfunction!(files::formats, module)?)?;
     module.add_function(wrap_pyfunction!(files::open_file, module)?)?;

@@ -1,5 +1,7 @@
 //! The set of items behind a Python object, of any kind.
 
+pub mod durable;
+
 use tamis::{
     Answers, AnyFilter, CompressedSet, DigestSet, Filter as _, Hasher, InsertError, Kind,
     OutOfMemory, Removed, SharedBloom, TryInsert as _,
@@ -9,6 +11,7 @@ use tamis_formats::{Contents, Format, Funnel, TamisFile};
 use crate::files::DecodeArgs;
 use crate::keys::{Encoding, Keys, slices};
 use crate::raw::map::MappedWords;
+use crate::state::durable::DurableSet;
 
 /// A set of items.
 pub enum State {
@@ -22,6 +25,10 @@ pub enum State {
     Digests64(DigestSet<u64>, Hasher),
     /// An exact set of 128-bit hashes.
     Digests128(DigestSet<u128>, Hasher),
+    /// An exact set of 64-bit hashes that are also in a file.
+    Durable64(Box<DurableSet<u64>>),
+    /// An exact set of 128-bit hashes that are also in a file.
+    Durable128(Box<DurableSet<u128>>),
     /// An exact set of integers.
     Integers(CompressedSet),
     /// A filter of another system.
@@ -52,6 +59,8 @@ pub enum Refusal {
     ReadOnly,
     /// The filter has no space. `inserted` items of the batch were inserted.
     Full { why: String, inserted: usize },
+    /// The file of the set failed.
+    Log(String),
     /// There is no memory.
     Memory,
     /// The kind of the set does not have the operation.
@@ -81,6 +90,8 @@ impl State {
             State::Shared(filter) => Encoding::Hash64(filter.hasher()),
             State::Digests64(_, hasher) => Encoding::Hash64(*hasher),
             State::Digests128(_, hasher) => Encoding::Hash128(*hasher),
+            State::Durable64(set) => Encoding::Hash64(set.hasher()),
+            State::Durable128(set) => Encoding::Hash128(set.hasher()),
             State::Integers(_) => Encoding::Integer,
             State::Foreign(foreign) => Encoding::Foreign(foreign.funnel?),
             State::Closed => return None,
@@ -124,6 +135,7 @@ impl State {
         match self {
             State::Mapped(file) => Some(file.filter.contains_hash(hash)),
             State::Digests64(set, _) => Some(set.contains(hash)),
+            State::Durable64(set) => Some(set.set().contains(hash)),
             _ => None,
         }
     }
@@ -232,6 +244,12 @@ impl State {
             (State::Digests128(set, _), Keys::Hash128(hashes)) => {
                 contains_digests(set, hashes, answers);
             }
+            (State::Durable64(set), Keys::Hash64(hashes)) => {
+                contains_digests(set.set(), hashes, answers);
+            }
+            (State::Durable128(set), Keys::Hash128(hashes)) => {
+                contains_digests(set.set(), hashes, answers);
+            }
             (State::Integers(set), Keys::Integer(values)) => set.contains_each(values, answers),
             (State::Foreign(foreign), Keys::Foreign { bytes, ends, .. }) => {
                 foreign.contents.contains_each(&slices(bytes, ends), answers);
@@ -259,6 +277,8 @@ impl State {
             (State::Digests128(set, _), Keys::Hash128(hashes)) => {
                 set.insert_each(hashes, answers)?;
             }
+            (State::Durable64(set), Keys::Hash64(hashes)) => set.insert(hashes, answers)?,
+            (State::Durable128(set), Keys::Hash128(hashes)) => set.insert(hashes, answers)?,
             (State::Integers(set), Keys::Integer(values)) => set.insert_each(values, answers),
             (State::Foreign(foreign), Keys::Foreign { bytes, ends, .. }) => {
                 let inserted = foreign.contents.insert_each(&slices(bytes, ends), answers);
@@ -285,6 +305,19 @@ impl State {
             }
             (State::Closed, _) => Err(Refusal::Closed),
             _ => unreachable!("the set is shared, and the batch has its encoding"),
+        }
+    }
+
+    /// Waits until all items of a set in a file are on the disk.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal::Log`] if the file cannot be written.
+    pub fn sync(&mut self) -> Result<(), Refusal> {
+        match self {
+            State::Durable64(set) => set.sync(),
+            State::Durable128(set) => set.sync(),
+            _ => Ok(()),
         }
     }
 

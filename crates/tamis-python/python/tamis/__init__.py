@@ -17,6 +17,7 @@ Which class:
 `Counting`    items can be removed and counted, up to 15 times and more
 `Window`      items expire after a time, or after a number of other items
 `DigestSet`   exact, 16 bytes an item
+`DigestFile`  the same, in a file that survives a killed process
 `IntSet`      exact, for integers
 ============  ==========================================================================
 
@@ -42,6 +43,7 @@ from tamis._kinds import (
     Bloom,
     Counting,
     Cuckoo,
+    DigestFile,
     DigestSet,
     ForeignFilter,
     Growing,
@@ -58,6 +60,7 @@ __all__ = [
     "ClosedError",
     "Counting",
     "Cuckoo",
+    "DigestFile",
     "DigestSet",
     "FileError",
     "Filter",

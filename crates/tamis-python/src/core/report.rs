@@ -53,6 +53,14 @@ impl Report {
             State::Digests128(set, hasher) => {
                 own(exact("digests", set.len(), set.memory_bytes()), false, hasher.is_keyed())
             }
+            State::Durable64(set) => {
+                let (hasher, set) = (set.hasher(), set.set());
+                own(exact("digests", set.len(), set.memory_bytes()), false, hasher.is_keyed())
+            }
+            State::Durable128(set) => {
+                let (hasher, set) = (set.hasher(), set.set());
+                own(exact("digests", set.len(), set.memory_bytes()), false, hasher.is_keyed())
+            }
             State::Integers(set) => {
                 own(exact("integers", set.len(), set.memory_bytes()), false, false)
             }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use tamis::{AnyFilter, Bits, CompressedSet, MergeError};
+use tamis::{Answers, AnyFilter, Bits, CompressedSet, Digest, DigestSet, Hasher, MergeError};
 use tamis_formats::{Contents, Format, TamisFile};
 
 use crate::core::Core;
@@ -24,6 +24,8 @@ pub fn copy(state: &State) -> Result<State, Refusal> {
         State::Shared(filter) => State::Shared(filter.clone()),
         State::Digests64(set, hasher) => State::Digests64(set.clone(), *hasher),
         State::Digests128(set, hasher) => State::Digests128(set.clone(), *hasher),
+        State::Durable64(set) => State::Digests64(set.set().clone(), set.hasher()),
+        State::Durable128(set) => State::Digests128(set.set().clone(), set.hasher()),
         State::Integers(set) => State::Integers(set.clone()),
         State::Foreign(foreign) => State::Foreign(foreign.clone()),
         State::Closed => return Err(Refusal::Closed),
@@ -85,11 +87,29 @@ fn merge_into(state: &mut State, other: &State) -> PyResult<()> {
         (State::Shared(into), State::Shared(from)) => into.merge(&**from),
         (State::Shared(into), State::Owned(from)) => merge_shared(into, &from.filter)?,
         (State::Shared(into), State::Mapped(from)) => merge_shared(into, &from.filter)?,
-        (State::Digests64(into, one), State::Digests64(from, other)) if one == other => {
-            return merge_digests(into, from);
+        (State::Digests64(into, hasher), from)
+            if digests64(from).is_some_and(|it| it.1 == *hasher) =>
+        {
+            let (from, _) = digests64(from).expect("checked above");
+            return each_batch(from, |digests, new| Ok(into.insert_each(digests, new)?));
         }
-        (State::Digests128(into, one), State::Digests128(from, other)) if one == other => {
-            return merge_digests(into, from);
+        (State::Digests128(into, hasher), from)
+            if digests128(from).is_some_and(|it| it.1 == *hasher) =>
+        {
+            let (from, _) = digests128(from).expect("checked above");
+            return each_batch(from, |digests, new| Ok(into.insert_each(digests, new)?));
+        }
+        (State::Durable64(into), from)
+            if digests64(from).is_some_and(|it| it.1 == into.hasher()) =>
+        {
+            let (from, _) = digests64(from).expect("checked above");
+            return each_batch(from, |digests, new| into.insert(digests, new));
+        }
+        (State::Durable128(into), from)
+            if digests128(from).is_some_and(|it| it.1 == into.hasher()) =>
+        {
+            let (from, _) = digests128(from).expect("checked above");
+            return each_batch(from, |digests, new| into.insert(digests, new));
         }
         (State::Integers(into), State::Integers(from)) => {
             into.or(from);
@@ -121,11 +141,30 @@ fn merge_shared<B: Bits<Word = u64>>(
     }
 }
 
-fn merge_digests<D: tamis::Digest>(
-    into: &mut tamis::DigestSet<D>,
-    from: &tamis::DigestSet<D>,
+/// Returns the 64-bit digests of an exact set, and their hash function.
+fn digests64(state: &State) -> Option<(&DigestSet<u64>, Hasher)> {
+    match state {
+        State::Digests64(set, hasher) => Some((set, *hasher)),
+        State::Durable64(set) => Some((set.set(), set.hasher())),
+        _ => None,
+    }
+}
+
+/// Returns the 128-bit digests of an exact set, and their hash function.
+fn digests128(state: &State) -> Option<(&DigestSet<u128>, Hasher)> {
+    match state {
+        State::Digests128(set, hasher) => Some((set, *hasher)),
+        State::Durable128(set) => Some((set.set(), set.hasher())),
+        _ => None,
+    }
+}
+
+/// Calls `each` with all digests of a set, in batches.
+fn each_batch<D: Digest>(
+    from: &DigestSet<D>,
+    mut each: impl FnMut(&[D], &mut Answers) -> Result<(), Refusal>,
 ) -> PyResult<()> {
-    let (mut digests, mut new) = (Vec::with_capacity(1024), tamis::Answers::new());
+    let (mut digests, mut new) = (Vec::with_capacity(1024), Answers::new());
     let mut from = from.iter();
     loop {
         digests.clear();
@@ -133,7 +172,7 @@ fn merge_digests<D: tamis::Digest>(
         if digests.is_empty() {
             return Ok(());
         }
-        into.insert_each(&digests, &mut new).map_err(|error| errors::refused(error.into()))?;
+        each(&digests, &mut new).map_err(errors::refused)?;
     }
 }
 
@@ -175,7 +214,10 @@ fn contents(state: &State) -> PyResult<Contents> {
         }
         State::Integers(set) => Contents::new(files::integers(set)),
         State::Foreign(foreign) => foreign.contents.clone(),
-        State::Digests64(..) | State::Digests128(..) => {
+        State::Digests64(..)
+        | State::Digests128(..)
+        | State::Durable64(_)
+        | State::Durable128(_) => {
             return Err(errors::new(
                 "FormatError",
                 "a DigestSet has no file format: pickle it, or save a filter of another kind",
@@ -250,6 +292,11 @@ impl State {
             State::Digests64(set, _) => *set = tamis::DigestSet::new(),
             State::Digests128(set, _) => *set = tamis::DigestSet::new(),
             State::Integers(set) => *set = CompressedSet::new(),
+            State::Durable64(_) | State::Durable128(_) => {
+                return Err(Refusal::Unsupported(
+                    "a DigestFile cannot be cleared: remove the file",
+                ));
+            }
             State::Foreign(_) => {
                 return Err(Refusal::Unsupported("a filter of another system cannot be cleared"));
             }
@@ -271,6 +318,8 @@ impl State {
             State::Shared(filter) => filter.is_empty(),
             State::Digests64(set, _) => set.is_empty(),
             State::Digests128(set, _) => set.is_empty(),
+            State::Durable64(set) => set.set().is_empty(),
+            State::Durable128(set) => set.set().is_empty(),
             State::Integers(set) => set.is_empty(),
             State::Foreign(foreign) => foreign.contents.info().items == 0.0,
             State::Closed => return Err(Refusal::Closed),
@@ -286,6 +335,8 @@ impl State {
         Ok(match self {
             State::Digests64(set, _) => Some(set.len()),
             State::Digests128(set, _) => Some(set.len()),
+            State::Durable64(set) => Some(set.set().len()),
+            State::Durable128(set) => Some(set.set().len()),
             State::Integers(set) => Some(set.len()),
             State::Closed => return Err(Refusal::Closed),
             _ => None,
