@@ -19,17 +19,22 @@ use crate::raw::guarded::Guarded;
 use crate::source::{Batch, Source};
 use crate::state::{Refusal, State};
 
-/// The number of rows that are hashed before the filter tests these rows.
-const CHUNK: usize = 8192;
+/// The number of rows that are hashed before the set tests these rows. The rows and their hashes stay
+/// in the L1 cache.
+const CHUNK: usize = 1024;
+
+/// The number of rows that are hashed before a set of several threads inserts these rows. The set
+/// sorts a large batch before setting bits, so that threads seldom wait for each other.
+const SHARED_CHUNK: usize = 64 << 10;
 
 /// The number of rows of the first step, and the most rows of a step.
-const STEP: Range<usize> = 8 * CHUNK..8192 * CHUNK;
+const STEP: Range<usize> = SHARED_CHUNK..64 << 20;
 
 /// The time that a step should take.
 const STEP_TIME: Duration = Duration::from_millis(30);
 
 /// A thread is worth its start from this number of rows.
-const ROWS_OF_THREAD: usize = 4 * CHUNK;
+const ROWS_OF_THREAD: usize = 32 << 10;
 
 /// What a batch does with its items.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,11 +83,8 @@ pub fn run(
     let _running = Running::start()?;
     let encoding = core.encoding()?;
     let (mut counts, mut start, mut step) = (Counts::default(), 0, STEP.start);
-    let mut answers = Vec::new();
     while start < source.len() {
         let rows = start..source.len().min(start + step);
-        answers.clear();
-        answers.resize(rows.len(), 0);
         let began = Instant::now();
         let part = Part {
             source,
@@ -90,14 +92,12 @@ pub fn run(
             operation: call.operation,
             rows: rows.clone(),
             threads: call.threads,
+            out: call.out,
             answer_of_null: call.answer_of_null,
         };
-        let done = run_step(py, core, &part, &mut answers)?;
+        let done = run_step(py, core, &part)?;
         step = next_step(step, began.elapsed());
         counts = counts.plus(done);
-        if let Some(out) = call.out {
-            out.write(rows.start, &answers);
-        }
         start = rows.end;
         core.count_nulls(done.nulls);
         if call.operation == Operation::Insert {
@@ -117,7 +117,7 @@ fn next_step(step: usize, time: Duration) -> usize {
     let factor = STEP_TIME.as_secs_f64() / time.as_secs_f64().max(1e-9);
     // A step grows slowly, so that one fast step does not make the next one take seconds.
     let rows = step as f64 * factor.clamp(0.1, 2.0);
-    (rows as usize).clamp(STEP.start, STEP.end).next_multiple_of(CHUNK)
+    (rows as usize).clamp(STEP.start, STEP.end).next_multiple_of(SHARED_CHUNK)
 }
 
 /// A part of an array, which one step processes.
@@ -127,10 +127,11 @@ struct Part<'a> {
     operation: Operation,
     rows: Range<usize>,
     threads: usize,
+    out: Option<&'a AnswerBuffer>,
     answer_of_null: bool,
 }
 
-fn run_step(py: Python<'_>, core: &Core, part: &Part<'_>, answers: &mut [u8]) -> PyResult<Counts> {
+fn run_step(py: Python<'_>, core: &Core, part: &Part<'_>) -> PyResult<Counts> {
     let state: &Guarded<State> = core.state();
     let needs_write = match part.operation {
         Operation::Contains => core.ages(),
@@ -138,7 +139,7 @@ fn run_step(py: Python<'_>, core: &Core, part: &Part<'_>, answers: &mut [u8]) ->
     };
     if !needs_write {
         let state = state.read(py)?;
-        return py.detach(|| part.run_shared(&state, answers));
+        return py.detach(|| part.run_shared(&state));
     }
     let now = core.now_millis();
     let mut state = state.write(py)?;
@@ -147,8 +148,8 @@ fn run_step(py: Python<'_>, core: &Core, part: &Part<'_>, answers: &mut [u8]) ->
             state.advance(now);
         }
         match part.operation {
-            Operation::Contains => part.run_shared(&state, answers),
-            Operation::Insert => part.run_rows(part.rows.clone(), answers, |batch, found| {
+            Operation::Contains => part.run_shared(&state),
+            Operation::Insert => part.run_rows(part.rows.clone(), CHUNK, |batch, found| {
                 state.insert(&batch.keys, found)
             }),
         }
@@ -157,28 +158,31 @@ fn run_step(py: Python<'_>, core: &Core, part: &Part<'_>, answers: &mut [u8]) ->
 
 impl Part<'_> {
     /// Runs the part on several threads, by a shared reference to the set.
-    fn run_shared(&self, state: &State, answers: &mut [u8]) -> PyResult<Counts> {
-        let run = |rows: Range<usize>, answers: &mut [u8]| {
-            self.run_rows(rows, answers, |batch, found| match self.operation {
-                Operation::Contains => state.contains(&batch.keys, found),
-                Operation::Insert => state.insert_shared(&batch.keys, found),
-            })
+    fn run_shared(&self, state: &State) -> PyResult<Counts> {
+        let run = |rows: Range<usize>| match self.operation {
+            Operation::Contains => {
+                self.run_rows(rows, CHUNK, |batch, found| state.contains(&batch.keys, found))
+            }
+            Operation::Insert => self.run_rows(rows, SHARED_CHUNK, |batch, found| {
+                state.insert_shared(&batch.keys, found)
+            }),
         };
         let threads = self.threads.min(self.rows.len() / ROWS_OF_THREAD).max(1);
         if threads == 1 {
-            return run(self.rows.clone(), answers);
+            return run(self.rows.clone());
         }
         let len = self.rows.len().div_ceil(threads);
-        let mut parts = answers.chunks_mut(len).enumerate().map(|(i, answers)| {
-            let start = self.rows.start + i * len;
-            (start..start + answers.len(), answers)
-        });
-        let first = parts.next();
+        let part = |start: usize| start..self.rows.end.min(start + len);
         std::thread::scope(|scope| {
             let run = &run;
-            let others: Vec<_> =
-                parts.map(|(rows, answers)| scope.spawn(move || run(rows, answers))).collect();
-            let mut counts = first.map_or(Ok(Counts::default()), |(rows, it)| run(rows, it));
+            let others: Vec<_> = self
+                .rows
+                .clone()
+                .step_by(len)
+                .skip(1)
+                .map(|start| scope.spawn(move || run(part(start))))
+                .collect();
+            let mut counts = run(part(self.rows.start));
             for other in others {
                 let other = other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
                 counts = counts.and_then(|counts| Ok(counts.plus(other?)));
@@ -191,17 +195,21 @@ impl Part<'_> {
     fn run_rows(
         &self,
         rows: Range<usize>,
-        answers: &mut [u8],
+        chunk: usize,
         mut run: impl FnMut(&Batch, &mut Answers) -> Result<(), Refusal>,
     ) -> PyResult<Counts> {
         let (mut batch, mut found) = (Batch::new(self.encoding), Answers::new());
-        let mut counts = Counts::default();
-        for (i, answers) in answers.chunks_mut(CHUNK).enumerate() {
-            let start = rows.start + i * CHUNK;
+        let (mut counts, mut answers) = (Counts::default(), Vec::new());
+        for start in rows.clone().step_by(chunk) {
+            let rows = start..rows.end.min(start + chunk);
             batch.clear();
-            self.source.read(start..start + answers.len(), self.encoding, &mut batch)?;
+            self.source.read(rows.clone(), self.encoding, &mut batch)?;
             run(&batch, &mut found).map_err(errors::refused)?;
-            write_answers(&found, &batch.nulls, self.answer_of_null, answers);
+            if let Some(out) = self.out {
+                answers.resize(rows.len(), 0);
+                write_answers(&found, &batch.nulls, self.answer_of_null, &mut answers);
+                out.write(start, &answers);
+            }
             counts.yes += found.count_ones() as u64;
             counts.nulls += batch.nulls.len() as u64;
         }
@@ -218,10 +226,9 @@ impl Counts {
 /// Writes one byte for each row.
 fn write_answers(found: &Answers, nulls: &[usize], answer_of_null: bool, answers: &mut [u8]) {
     if nulls.is_empty() {
-        for (answers, word) in answers.chunks_mut(64).zip(found.words()) {
-            for (i, answer) in answers.iter_mut().enumerate() {
-                *answer = (word >> i & 1) as u8;
-            }
+        let bytes = found.words().iter().flat_map(|word| word.to_le_bytes());
+        for (answers, byte) in answers.chunks_mut(8).zip(bytes) {
+            answers.copy_from_slice(&spread(byte)[..answers.len()]);
         }
         return;
     }
@@ -231,6 +238,14 @@ fn write_answers(found: &Answers, nulls: &[usize], answer_of_null: bool, answers
         let is_null = nulls.next_if_eq(&row).is_some();
         *answer = u8::from(if is_null { answer_of_null } else { found.next().unwrap_or(false) });
     }
+}
+
+/// Returns a byte for each bit, 0 or 1, from the lowest bit.
+fn spread(byte: u8) -> [u8; 8] {
+    // Each byte of the product has all bits. The mask keeps bit i in byte i. The sum sets the highest
+    // bit of each byte that is not 0.
+    let bits = u64::from(byte) * 0x0101_0101_0101_0101 & 0x8040_2010_0804_0201;
+    ((bits + 0x7f7f_7f7f_7f7f_7f7f) >> 7 & 0x0101_0101_0101_0101).to_le_bytes()
 }
 
 /// The number of batches that run now.

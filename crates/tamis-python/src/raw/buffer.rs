@@ -19,8 +19,8 @@ pub struct RawBuffer {
     len: usize,
 }
 
-// SAFETY: the methods only read the bytes of the buffer, which the exporter keeps alive and in
-// place until the buffer is released.
+// SAFETY: the methods copy bytes from and to the buffer, which the exporter keeps alive and in place
+// until the buffer is released.
 unsafe impl Sync for RawBuffer {}
 // SAFETY: as above. Dropping the buffer on another thread attaches to Python first.
 unsafe impl Send for RawBuffer {}

@@ -86,6 +86,11 @@ impl Source for BufferSource {
 
     fn read(&self, rows: Range<usize>, encoding: Encoding, batch: &mut Batch) -> PyResult<()> {
         let width = self.buffer.item_bytes();
+        if let Items::Integers { width: 8, is_signed, is_swapped: false } = self.items {
+            batch.integers.resize(rows.len(), 0);
+            self.buffer.copy(rows.start, bytemuck::cast_slice_mut(&mut batch.integers));
+            return encoding.push_integers(&batch.integers, is_signed, &mut batch.keys);
+        }
         batch.bytes.resize(rows.len() * width, 0);
         self.buffer.copy(rows.start, &mut batch.bytes);
         match self.items {
