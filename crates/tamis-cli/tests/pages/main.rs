@@ -6,7 +6,8 @@
 //! * `console`: a command after `$ `, and below it everything that the command prints on stdout and
 //!   stderr;
 //! * `sh`: commands, one per line, whose output is not compared;
-//! * `text`, `toml`, `yaml` or `rust`: no commands. Any other language fails.
+//! * `text`, `toml`, `yaml`, `rust` or `python`: no commands. Any other language fails. The tests of the
+//!   Python package run the programs in Python.
 //!
 //! Each command must succeed. `...` in a line of output matches any text. A comment before a block
 //! changes how the block runs:

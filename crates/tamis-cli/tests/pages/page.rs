@@ -91,8 +91,8 @@ impl Page {
         let mut steps = match language {
             "console" => console(block)?,
             "sh" => sh(block),
-            "text" | "toml" | "yaml" | "rust" if marks.line == 0 => return Ok(()),
-            "text" | "toml" | "yaml" | "rust" => {
+            "text" | "toml" | "yaml" | "rust" | "python" if marks.line == 0 => return Ok(()),
+            "text" | "toml" | "yaml" | "rust" | "python" => {
                 return Err("a comment above a block without commands".into());
             }
             _ => return Err(format!("no test knows blocks of '{language}'")),
