@@ -6,15 +6,17 @@ No array library is imported here: a program that passes an array has imported i
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
 
 from tamis._tamis import ArrowChunks, Booleans
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Any
+
     from tamis._filter import Filter
 
-Progress = Callable[[int, "int | None"], object]
+    Progress = Callable[[int, int | None], object]
 
 # The number of Python objects that are converted at once.
 _SLICE = 65_536

@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 import os
-from typing import Any, NamedTuple
 
 from tamis import _tamis
-from tamis._filter import Filter
 from tamis._kinds import of_handle
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
-class Format(NamedTuple):
+    from tamis._filter import Filter
+
+
+class Format:
     """A file format: a row of `formats`."""
 
-    name: str
-    extensions: tuple[str, ...]
-    summary: str
+    __slots__ = ("extensions", "name", "summary")
+
+    def __init__(self, name: str, extensions: tuple[str, ...], summary: str) -> None:
+        self.name = name
+        self.extensions = extensions
+        self.summary = summary
+
+    def __repr__(self) -> str:
+        return f"Format({self.name!r}: {self.summary})"
 
 
 def open(

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 
-from typing import TYPE_CHECKING, Any, Literal, Self
-
 from tamis import _tamis
 from tamis._filter import Filter
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any, Literal, Self
+
     from tamis._filter import Item
 
 

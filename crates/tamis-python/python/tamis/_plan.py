@@ -2,28 +2,41 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from tamis import _html, _tamis
 
 
-class Plan(NamedTuple):
-    """The size and the cost of one kind of filter."""
+class Plan:
+    """The size and the cost of one kind of filter.
 
-    kind: str
-    """The name of the kind."""
-    items: int
-    """The planned number of distinct items."""
-    rate: float
-    """The false positive rate when all planned items are in the filter."""
-    size_bytes: int
-    """The memory and the size of the file, in bytes."""
-    bits_per_item: float
-    """The bits for each planned item."""
-    cache_lines: int
-    """The number of cache lines that a lookup reads."""
-    summary: str
-    """What the kind is for."""
+    ``kind`` is the name of the kind, ``items`` the planned number of distinct items, and ``rate`` the
+    false positive rate when all planned items are in the filter. ``size_bytes`` is the memory and
+    the size of the file, ``bits_per_item`` the bits for each planned item, and ``cache_lines`` the
+    number of cache lines that a lookup reads. ``summary`` says what the kind is for.
+    """
+
+    __slots__ = ("bits_per_item", "cache_lines", "items", "kind", "rate", "size_bytes", "summary")
+
+    def __init__(
+        self,
+        kind: str,
+        items: int,
+        rate: float,
+        size_bytes: int,
+        bits_per_item: float,
+        cache_lines: int,
+        summary: str,
+    ) -> None:
+        self.kind = kind
+        self.items = items
+        self.rate = rate
+        self.size_bytes = size_bytes
+        self.bits_per_item = bits_per_item
+        self.cache_lines = cache_lines
+        self.summary = summary
+
+    def __repr__(self) -> str:
+        values = ", ".join(f"{name}={getattr(self, name)!r}" for name in sorted(self.__slots__))
+        return f"Plan({values})"
 
 
 class Plans(list[Plan]):
@@ -48,6 +61,6 @@ def plan(items: int, rate: float) -> Plans:
     ('split-block', 10.1, 1)
     """
     rows = _tamis.plans(items, rate)
-    plans = Plans(Plan(**{name: row[name] for name in Plan._fields}) for row in rows)
+    plans = Plans(Plan(**{name: row[name] for name in Plan.__slots__}) for row in rows)
     plans.why = rows[0]["why"]
     return plans
