@@ -23,15 +23,19 @@ class SeenSet(Protocol):
 
     def contains(self, fingerprint: bytes) -> bool:
         """Test whether a fingerprint is in the set."""
+        ...
 
     def add(self, fingerprint: bytes) -> bool:
         """Insert a fingerprint. Returns True if it is new."""
+        ...
 
     def rate(self) -> float:
         """Return the present rate, a probability; 0 for an exact set."""
+        ...
 
     def close(self) -> None:
         """Put everything on the disk."""
+        ...
 
 
 class ExactSet:
