@@ -18,6 +18,7 @@ mod golden_data;
 mod guava;
 mod hadoop;
 mod hive;
+mod items_of_python;
 mod java_bitmap;
 mod leveldb;
 mod my_bloom_filter;

@@ -1,0 +1,130 @@
+"""The same item is the same bits in Python, in Rust, on the command line and on a server.
+
+`golden/items.tamis` holds `ITEMS`. The Rust test `items_of_python.rs` of the crate tamis-formats
+builds the same file from the same items.
+"""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import tamis
+
+GOLDEN = Path(__file__).with_name("golden") / "items.tamis"
+PROGRAM = Path(sys.executable).with_name("tamis")
+DEADLINE_SECONDS = 60
+
+TEXTS = ["", "a", "https://example.org/", "中文", "é", "\0", "x" * 200]
+ITEMS = [
+    *TEXTS,
+    b"\xff\x00",
+    0,
+    42,
+    -1,
+    2**63,
+    uuid.UUID("01020304-0506-0708-090a-0b0c0d0e0f10"),
+    ("user", 7),
+    (1, 2),
+    ("a", b"b", ("c", 3)),
+]
+ABSENT = ["b", "https://example.com/", "中", "y" * 200]
+
+needs_program = pytest.mark.skipif(
+    not PROGRAM.exists(), reason="this environment has no program `tamis`: install the wheel"
+)
+
+
+def seen() -> tamis.Bloom:
+    seen = tamis.Bloom(1_000, 0.001)
+    for item in ITEMS:
+        assert seen.add(item)
+    return seen
+
+
+def test_python_writes_the_golden_file() -> None:
+    stored = tamis.open(GOLDEN)
+    assert stored == seen()
+    assert all(item in stored for item in ITEMS)
+    assert not any(item in stored for item in ABSENT)
+
+
+def test_equal_items_give_equal_bytes_as_in_rust() -> None:
+    assert seen().to_bytes() == GOLDEN.read_bytes()
+
+
+def run(*words: object, input: str = "") -> subprocess.CompletedProcess[str]:
+    command = [str(word) for word in (PROGRAM, *words)]
+    return subprocess.run(
+        command, input=input, capture_output=True, encoding="utf-8", timeout=DEADLINE_SECONDS
+    )
+
+
+# The program reads one item a line, and skips empty lines.
+LINES = [text for text in TEXTS if text and "\0" not in text]
+
+
+@needs_program
+def test_the_program_finds_the_items_of_python(tmp_path: Path) -> None:
+    path = tmp_path / "python.tamis"
+    seen().save(path)
+    found = run("check", path, input="\n".join([*LINES, *ABSENT]) + "\n")
+    assert found.stdout.splitlines() == LINES, found.stderr
+
+
+@needs_program
+def test_python_finds_the_items_of_the_program(tmp_path: Path) -> None:
+    path, items = tmp_path / "program.tamis", tmp_path / "items.txt"
+    items.write_text("\n".join(LINES) + "\n", encoding="utf-8")
+    built = run("build", items, "-o", path, "--items", 1_000, "--rate", 0.001)
+    assert built.returncode == 0, built.stderr
+    stored = tamis.open(path)
+    assert stored.contains(LINES) == [True] * len(LINES)
+    assert stored.contains(ABSENT) == [False] * len(ABSENT)
+    ours = tamis.Bloom(1_000, 0.001)
+    ours.update(LINES)
+    assert stored == ours
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[int]:
+    """Start `tamis serve` on a free port."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    command = [PROGRAM, "serve", "--port", str(port), "--dir", tmp_path, "--http-port", "no"]
+    program = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + DEADLINE_SECONDS
+    while True:
+        try:
+            socket.create_connection(("127.0.0.1", port), timeout=1).close()
+            break
+        except OSError:
+            assert program.poll() is None, "the server has ended"
+            assert time.monotonic() < deadline, "the server did not listen in time"
+            time.sleep(0.05)
+    yield port
+    program.terminate()
+    program.wait(DEADLINE_SECONDS)
+
+
+@needs_program
+def test_a_server_and_python_find_the_items_of_each_other(server: int) -> None:
+    redis = pytest.importorskip("redis")
+    with redis.Redis(port=server, socket_timeout=DEADLINE_SECONDS) as client:
+        client.execute_command("TM.LOAD", "seen", seen().to_bytes())
+        keys = [text.encode() for text in TEXTS] + [b"\xff\x00"]
+        absent = [text.encode() for text in ABSENT]
+        assert client.execute_command("TM.MEXISTS", "seen", *keys, *absent) == [
+            *[1] * len(keys),
+            *[0] * len(absent),
+        ]
+        client.execute_command("TM.ADD", "seen", "from the server")
+        back = tamis.from_bytes(client.execute_command("TM.DUMP", "seen"))
+        assert "from the server" in back
+        assert all(item in back for item in ITEMS)
