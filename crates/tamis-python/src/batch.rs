@@ -4,7 +4,7 @@
 //! handles Ctrl-C, calls the progress callback, and lets other threads use the filter.
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use pyo3::exceptions::PyRuntimeError;
@@ -251,6 +251,9 @@ fn spread(byte: u8) -> [u8; 8] {
 /// The number of batches that run now.
 static RUNNING: AtomicUsize = AtomicUsize::new(0);
 
+/// The process whose batches `RUNNING` counts. A fork copies the number, but not the threads.
+static PROCESS: AtomicU32 = AtomicU32::new(0);
+
 /// True if the interpreter exits.
 static IS_EXITING: AtomicBool = AtomicBool::new(false);
 
@@ -264,6 +267,7 @@ impl Running {
     ///
     /// `RuntimeError` if the interpreter exits.
     pub fn start() -> PyResult<Self> {
+        forget_parent();
         RUNNING.fetch_add(1, Ordering::SeqCst);
         let running = Self;
         check_exit()?;
@@ -273,7 +277,17 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        RUNNING.fetch_sub(1, Ordering::SeqCst);
+        // A batch whose progress function forks goes on in the new process, which does not count it.
+        let minus_one = |running: usize| running.checked_sub(1);
+        _ = RUNNING.fetch_update(Ordering::SeqCst, Ordering::SeqCst, minus_one);
+    }
+}
+
+/// Sets the number of batches to 0 if the batches run in the process that forked this one.
+fn forget_parent() {
+    let id = std::process::id();
+    if PROCESS.swap(id, Ordering::SeqCst) != id {
+        RUNNING.store(0, Ordering::SeqCst);
     }
 }
 
@@ -291,6 +305,7 @@ pub fn end_batches(py: Python<'_>) {
     /// A step takes about 30 ms. After this time, the interpreter exits in any case.
     const DEADLINE: Duration = Duration::from_secs(2);
     IS_EXITING.store(true, Ordering::SeqCst);
+    forget_parent();
     let began = Instant::now();
     py.detach(|| {
         while RUNNING.load(Ordering::SeqCst) > 0 && began.elapsed() < DEADLINE {
