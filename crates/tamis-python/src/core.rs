@@ -21,7 +21,7 @@ use crate::raw::guarded::Guarded;
 use crate::raw::slots::hash_fast;
 use crate::source::Source;
 use crate::source::buffer::BufferSource;
-use crate::state::State;
+use crate::state::{Refusal, State};
 
 /// A set of items. The Python classes `tamis.Bloom` and so on extend this class.
 #[pyclass(frozen, subclass, module = "tamis._tamis")]
@@ -186,6 +186,19 @@ impl Core {
         }
     }
 
+    /// Warns once if the filter has passed its rate by a merge.
+    ///
+    /// # Errors
+    ///
+    /// As [`count_new`](Self::count_new).
+    pub fn check_after_merge(&self, py: Python<'_>) -> PyResult<()> {
+        // The filter has no rate, or a warning was given.
+        if self.check_at.load(Ordering::Relaxed) == u64::MAX {
+            return Ok(());
+        }
+        self.check_rate(py, self.new_items.load(Ordering::Relaxed))
+    }
+
     #[cold]
     fn check_rate(&self, py: Python<'_>, count: u64) -> PyResult<()> {
         let (is_over, capacity, rate) = {
@@ -204,9 +217,7 @@ impl Core {
              and more new items will look like present ones; plan a filter for more items, or use \
              tamis.Growing"
         );
-        let class = module.getattr("SaturatedWarning")?;
-        py.import("warnings")?.call_method1("warn", (message, class, 1))?;
-        Ok(())
+        module.call_method1("warn_saturated", (message,)).map(drop)
     }
 
     /// Waits for the set, and calls `action` without the GIL.
@@ -332,7 +343,11 @@ impl Core {
 
     /// Sets the time of a window, in milliseconds since 1970.
     fn _advance(&self, py: Python<'_>, now_millis: u64) -> PyResult<()> {
-        self.state.write_now(py, |state| state.advance(now_millis))
+        let done = self.state.write_now(py, |state| {
+            state.advance(now_millis);
+            if matches!(state, State::Closed) { Err(Refusal::Closed) } else { Ok(()) }
+        })?;
+        done.map_err(errors::refused)
     }
 
     /// Closes the file of a mapped filter, or syncs and closes the file of a `DigestFile`. Later operations raise `ClosedError`.

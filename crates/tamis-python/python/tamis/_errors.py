@@ -1,5 +1,8 @@
 """The exceptions and warnings of the package."""
 
+import sys
+import warnings
+
 
 class TamisError(Exception):
     """The base class of all exceptions that only this package raises."""
@@ -39,3 +42,11 @@ class SaturatedWarning(UserWarning):
     The filter still has no false negatives, but reports more and more new items as present. To make
     the warning an error: ``warnings.simplefilter("error", tamis.SaturatedWarning)``.
     """
+
+
+def warn_saturated(message: str) -> None:
+    """Give a `SaturatedWarning` at the line of the program that inserted the items."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] == "tamis":
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, SaturatedWarning, stacklevel=level)

@@ -64,7 +64,7 @@ pub fn merge(slf: &Bound<'_, Core>, other: &Bound<'_, Core>) -> PyResult<()> {
     };
     py.detach(|| merge_into(&mut state, &other))?;
     drop((state, other));
-    slf.get().count_new(py, 0)
+    slf.get().check_after_merge(py)
 }
 
 fn merge_into(state: &mut State, other: &State) -> PyResult<()> {
@@ -186,7 +186,10 @@ pub fn equals(slf: &Bound<'_, Core>, other: &Bound<'_, Core>) -> PyResult<bool> 
         return Ok(true);
     }
     let py = slf.py();
-    let (one, two) = (slf.get().state().read(py)?, other.get().state().read(py)?);
+    // A reader waits behind a waiting writer. All threads take two sets in one order, so that no
+    // two threads wait for each other.
+    let (one, two) = if slf.as_ptr() < other.as_ptr() { (slf, other) } else { (other, slf) };
+    let (one, two) = (one.get().state().read(py)?, two.get().state().read(py)?);
     Ok(py.detach(|| match (&*one, &*two) {
         (State::Owned(one), State::Owned(two)) => one.filter == two.filter,
         (State::Mapped(one), State::Mapped(two)) => one.filter == two.filter,
