@@ -38,7 +38,8 @@ pub struct Guarded<T> {
     waiting: AtomicU32,
     /// The process whose threads `users` counts. A fork copies `users`, but not the threads.
     process: AtomicU32,
-    lock: Mutex<()>,
+    /// Only waiting threads use the lock. A thread of the parent may hold the lock at a fork.
+    lock: UnsafeCell<Mutex<()>>,
     freed: Condvar,
     value: UnsafeCell<T>,
 }
@@ -62,7 +63,7 @@ impl<T: Send + Sync> Guarded<T> {
             writers_waiting: AtomicU32::new(0),
             waiting: AtomicU32::new(0),
             process: AtomicU32::new(process::id()),
-            lock: Mutex::new(()),
+            lock: UnsafeCell::new(Mutex::new(())),
             freed: Condvar::new(),
             value: UnsafeCell::new(value),
         }
@@ -142,12 +143,12 @@ impl<T: Send + Sync> Guarded<T> {
     }
 
     fn acquire(&self, py: Python<'_>, access: Access) -> PyResult<()> {
+        self.forget_parent(py)?;
         if self.try_acquire(access) {
             return Ok(());
         }
         let _waiting = (access == Access::Write).then(|| Counted::new(&self.writers_waiting));
         loop {
-            self.check_process()?;
             py.detach(|| self.wait());
             py.check_signals()?;
             if self.try_acquire(access) {
@@ -163,45 +164,61 @@ impl<T: Send + Sync> Guarded<T> {
             Access::Read if self.writers_waiting.load(Ordering::Relaxed) > 0 && users > 0 => None,
             Access::Read => (users >= 0).then_some(users + 1),
         };
-        let is_acquired =
-            self.users.fetch_update(Ordering::Acquire, Ordering::Relaxed, acquire).is_ok();
-        if is_acquired {
-            self.process.store(process::id(), Ordering::Relaxed);
-        }
-        is_acquired
+        self.users.fetch_update(Ordering::Acquire, Ordering::Relaxed, acquire).is_ok()
     }
 
     fn wait(&self) {
         let _waiting = Counted::new(&self.waiting);
-        let guard = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
+        let guard = self.lock().lock().unwrap_or_else(PoisonError::into_inner);
         if self.users.load(Ordering::SeqCst) != 0 {
             _ = self.freed.wait_timeout(guard, CHECK_AFTER);
         }
     }
 
-    /// After a fork, nobody in this process ends an access of a thread of the parent.
-    fn check_process(&self) -> PyResult<()> {
-        if self.process.load(Ordering::Relaxed) == process::id() {
+    /// Ends the accesses of the threads of the parent, which a fork does not copy.
+    ///
+    /// # Errors
+    ///
+    /// `RuntimeError` if a thread of the parent was changing the value.
+    fn forget_parent(&self, _py: Python<'_>) -> PyResult<()> {
+        // A fork copies one thread, so only a few threads of the new process may be here.
+        static ONE: Mutex<()> = Mutex::new(());
+        if self.process.load(Ordering::Acquire) == process::id() {
             return Ok(());
         }
-        if self.users.load(Ordering::Acquire) > 0 {
-            // The readers of the parent have changed nothing.
-            self.users.store(0, Ordering::Release);
+        let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.process.load(Ordering::Acquire) == process::id() {
             return Ok(());
         }
-        Err(PyRuntimeError::new_err(
-            "another thread was changing this filter when the process forked, so the filter of \
-             this process is half changed: start processes with the method 'spawn', or fork before \
-             threads change filters",
-        ))
+        if self.users.load(Ordering::Acquire) < 0 {
+            return Err(PyRuntimeError::new_err(
+                "another thread was changing this filter when the process forked, so the filter \
+                 of this process is half changed: start processes with the method 'spawn', or \
+                 fork before threads change filters",
+            ));
+        }
+        // The readers of the parent have changed nothing.
+        self.users.store(0, Ordering::Relaxed);
+        self.writers_waiting.store(0, Ordering::Relaxed);
+        self.waiting.store(0, Ordering::Relaxed);
+        // SAFETY: no thread of this process has used the lock, because each thread that waits or
+        // ends an access has been here before.
+        unsafe { *self.lock.get() = Mutex::new(()) };
+        self.process.store(process::id(), Ordering::Release);
+        Ok(())
     }
 }
 
 impl<T> Guarded<T> {
+    fn lock(&self) -> &Mutex<()> {
+        // SAFETY: the lock changes only before the first use of the lock in a process.
+        unsafe { &*self.lock.get() }
+    }
+
     /// Wakes the waiting threads after `users` was changed.
     fn wake(&self) {
         if self.waiting.load(Ordering::SeqCst) > 0 {
-            drop(self.lock.lock());
+            drop(self.lock().lock());
             self.freed.notify_all();
         }
     }
