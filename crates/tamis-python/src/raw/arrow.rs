@@ -35,6 +35,11 @@ pub fn array(object: &Bound<'_, PyAny>) -> PyResult<ArrayRef> {
     let (schema, array) = (schema.cast::<PyCapsule>()?, array.cast::<PyCapsule>()?);
     let schema = schema.pointer_checked(Some(c"arrow_schema"))?.cast::<FFI_ArrowSchema>();
     let array = array.pointer_checked(Some(c"arrow_array"))?.cast::<FFI_ArrowArray>();
+    // SAFETY: the names of the capsules state the types of the pointers.
+    let is_released = unsafe { array.as_ref() }.is_released();
+    if is_released {
+        return Err(PyValueError::new_err("the Arrow array of the capsule was already taken"));
+    }
     // SAFETY: the names of the capsules state the types of the pointers. `from_raw` moves the array
     // out, and marks the array in the capsule as released.
     let data = unsafe { from_ffi(FFI_ArrowArray::from_raw(array.as_ptr()), schema.as_ref()) };

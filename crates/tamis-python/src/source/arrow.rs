@@ -3,12 +3,14 @@
 use std::ops::Range;
 use std::sync::OnceLock;
 
+use arrow_array::array::AnyDictionaryArray;
 use arrow_array::cast::AsArray as _;
 use arrow_array::types::{
     ArrowPrimitiveType, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type,
     UInt32Type, UInt64Type,
 };
-use arrow_array::{Array, ArrayRef};
+use arrow_array::{Array, ArrayRef, make_array};
+use arrow_buffer::NullBuffer;
 use arrow_schema::DataType;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -51,9 +53,8 @@ impl ArrowSource {
     pub fn new(array: ArrayRef) -> PyResult<Self> {
         if let Some(fields) = array.as_struct_opt()
             && let [field] = fields.columns()
-            && fields.null_count() == 0
         {
-            return Self::new(field.clone());
+            return Self::new(with_nulls(field, fields.nulls())?);
         }
         let items = items_of(array.data_type())?;
         Ok(Self { array, items, values: OnceLock::new() })
@@ -120,7 +121,7 @@ impl Source for ArrowSource {
                 let values = self.values.get_or_init(|| self.values(encoding));
                 let values = values.as_ref().map_err(|why| PyTypeError::new_err(why.clone()))?;
                 let dictionary = array.as_any_dictionary();
-                let indexes = dictionary.normalized_keys();
+                let indexes = indexes(dictionary);
                 for (row, index) in indexes.into_iter().enumerate() {
                     let at = if array.is_null(row) { None } else { values.at[index] };
                     match at {
@@ -158,6 +159,25 @@ impl ArrowSource {
         });
         Ok(Values { at: at.collect(), keys: batch.keys })
     }
+}
+
+/// Returns an array whose rows are null also where `nulls` has a null.
+fn with_nulls(array: &ArrayRef, nulls: Option<&NullBuffer>) -> PyResult<ArrayRef> {
+    if nulls.is_none_or(|nulls| nulls.null_count() == 0) || array.data_type() == &DataType::Null {
+        return Ok(array.clone());
+    }
+    let nulls = NullBuffer::union(array.nulls(), nulls);
+    let data = array.to_data().into_builder().nulls(nulls).build();
+    data.map(make_array).map_err(|error| PyTypeError::new_err(error.to_string()))
+}
+
+/// Returns the index of each row in the values of a dictionary. The index of a null is any number.
+fn indexes(dictionary: &dyn AnyDictionaryArray) -> Vec<usize> {
+    // Only nulls are in an array without values.
+    if dictionary.values().is_empty() {
+        return vec![0; dictionary.len()];
+    }
+    dictionary.normalized_keys()
 }
 
 /// Appends the integers of an array, and the rows that are null.
@@ -245,7 +265,7 @@ fn part(array: &ArrayRef, row: usize) -> PyResult<Option<Part>> {
     }
     if let Some(dictionary) = array.as_any_dictionary_opt() {
         let one = array.slice(row, 1);
-        let index = one.as_any_dictionary().normalized_keys()[0];
+        let index = indexes(one.as_any_dictionary())[0];
         return part(dictionary.values(), index);
     }
     if let Some(fields) = array.as_struct_opt() {
