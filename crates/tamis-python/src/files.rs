@@ -202,7 +202,8 @@ pub fn create_foreign(format: &str, options: &Bound<'_, PyDict>) -> PyResult<Han
     let format = format_named(format)?;
     let contents = (format.create)(&args.options).map_err(|error| match error {
         CreateError::Missing(parameter) => PyValueError::new_err(format!(
-            "the {parameter} are missing: give {}",
+            "a filter of the format {} needs the {parameter}: give {}",
+            format.name,
             option(parameter)
         )),
         error => errors::new("PlanError", error),

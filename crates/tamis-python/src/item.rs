@@ -13,7 +13,10 @@ use std::borrow::Cow;
 use pyo3::buffer::PyUntypedBuffer;
 use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
-use pyo3::types::{PyByteArray, PyBytes, PyInt, PyMemoryView, PyString, PyTuple, PyTupleMethods};
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{
+    PyByteArray, PyBytes, PyInt, PyMemoryView, PyString, PyTuple, PyTupleMethods, PyType,
+};
 
 /// A tuple may contain tuples up to this depth.
 const MAX_DEPTH: u32 = 32;
@@ -133,9 +136,8 @@ fn view_of<'a>(object: &Bound<'_, PyAny>) -> PyResult<Item<'a>> {
 }
 
 fn uuid_of(object: &Bound<'_, PyAny>) -> PyResult<Option<Vec<u8>>> {
-    let class = object.get_type();
-    // A program that has not imported `uuid` has no UUIDs.
-    if class.name()? != "UUID" || class.module()? != "uuid" {
+    static UUID: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    if !object.is_instance(UUID.import(object.py(), "uuid", "UUID")?)? {
         return Ok(None);
     }
     object.getattr("bytes")?.extract().map(Some)
@@ -150,8 +152,9 @@ fn index_of<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyInt
     if !is_scalar || object.hasattr("__len__")? {
         return Ok(None);
     }
-    let Some(method) = object.getattr_opt("__index__")? else { return Ok(None) };
-    method.call0()?.cast_into().map(Some).map_err(Into::into)
+    // Python looks for a special method in the class, so the class `int` is not an item.
+    let Some(method) = object.get_type().getattr_opt("__index__")? else { return Ok(None) };
+    method.call1((object,))?.cast_into().map(Some).map_err(Into::into)
 }
 
 #[cold]
