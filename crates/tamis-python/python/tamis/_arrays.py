@@ -5,7 +5,9 @@ No array library is imported here: a program that passes an array has imported i
 
 from __future__ import annotations
 
+import operator
 import sys
+from itertools import islice
 
 from tamis._tamis import ArrowChunks, Booleans
 
@@ -21,12 +23,21 @@ if TYPE_CHECKING:
 # The number of Python objects that are converted at once.
 _SLICE = 65_536
 
+# The number of items of an iterable that are inserted at once.
+_PART = 1_024
+
+# A larger number of threads makes no batch faster.
+_MAX_THREADS = 1_024
+
+# The libraries of the batches of `Filter.dedup`.
+_LIBRARIES = ("numpy", "pandas", "polars", "pyarrow")
+
 
 def run(
     filter: Filter, items: Any, insert: bool, threads: int, progress: Progress | None
 ) -> Any:
     """Test or insert each item, and return the answers in the form of the items."""
-    _check(items, threads)
+    threads = _check(items, threads)
     match _library(items):
         case "numpy":
             return _numpy(filter, items, insert, threads, progress)
@@ -38,12 +49,20 @@ def run(
             answers = bytearray(len(items))
             filter._run(items, insert, threads, answers, False, progress)
             return [answer == 1 for answer in answers]
-    return filter._list(items, insert)
+    answers: list[bool] = []
+    for part in _lists(items):
+        found = filter._list(part, insert)
+        # The answers of the only part, which is usual, are not copied.
+        if answers:
+            answers += found
+        else:
+            answers = found
+    return answers
 
 
 def update(filter: Filter, items: Any, threads: int, progress: Progress | None) -> None:
     """Insert each item."""
-    _check(items, threads)
+    threads = _check(items, threads)
     match _library(items):
         case "numpy":
             _numpy(filter, items, True, threads, progress, needs_answers=False)
@@ -55,32 +74,69 @@ def update(filter: Filter, items: Any, threads: int, progress: Progress | None) 
         case "buffer":
             filter._run(items, True, threads, None, False, progress)
         case _:
-            filter._update(items)
+            for part in _lists(items):
+                filter._update(part)
+
+
+def _lists(items: Any) -> Iterator[Any]:
+    """Return the items of an iterable in containers that run no Python code.
+
+    A thread that ends with the interpreter inside of an iterable must not have frames of Rust, and
+    an endless iterable of the standard library must let other threads run.
+    """
+    if type(items) in (list, tuple, set, frozenset, dict):
+        yield items
+        return
+    iterator = iter(items)
+    while part := list(islice(iterator, _PART)):
+        yield part
 
 
 def without_repeats(filter: Filter, batch: Any, key: Any, threads: int) -> Any:
     """Insert the keys of a batch, and return the rows whose keys are new or null."""
+    library = type(batch).__module__.partition(".")[0]
+    if library not in _LIBRARIES and not isinstance(batch, (list, tuple)):
+        raise TypeError(
+            f"a batch must be a numpy array, a pyarrow, Polars or pandas table, or a list, and not "
+            f"a {type(batch).__name__}"
+        )
     keys = _keys(batch, key)
-    _check(keys, threads)
+    threads = _check(keys, threads)
     library = _library(keys)
+    _check_rows(batch, keys)
     if library == "arrow" or library == "pandas" and _has_arrow(keys):
         new, _ = _arrow(filter, keys, True, threads, None, answer_of_null=True)
     elif library == "numpy" or library == "pandas":
         keys = keys.to_numpy() if library == "pandas" else keys
-        new = bytearray(memoryview(_numpy(filter, keys, True, threads, None)).cast("B"))
+        new = bytearray(_numpy(filter, keys, True, threads, None))
     else:
         new = bytearray(run(filter, keys, True, threads, None))
     return _rows(batch, new)
 
 
-def _check(items: Any, threads: int) -> None:
+def _check(items: Any, threads: int) -> int:
+    """Check the arguments of a batch operation. Returns the number of threads."""
     if isinstance(items, (str, bytes, bytearray)):
         raise TypeError(
             f"a {type(items).__name__} is one item, not a batch: use f.add(item) and `item in f`, "
             "or give a list"
         )
-    if not isinstance(threads, int) or threads < 1:
-        raise ValueError(f"threads must be at least 1, and not {threads!r}")
+    threads = operator.index(threads)
+    if threads < 1:
+        raise ValueError(f"threads must be at least 1, and not {threads}")
+    return min(threads, _MAX_THREADS)
+
+
+def _check_rows(batch: Any, keys: Any) -> None:
+    """Check before the first insert that there is one key for each row."""
+    if not hasattr(keys, "__len__"):
+        raise TypeError(
+            f"the keys of a batch must be an array or a list, and not a {type(keys).__name__}"
+        )
+    if getattr(keys, "ndim", 1) != 1 and _library(keys) == "numpy":
+        raise ValueError(f"the keys of a batch have one dimension, and not {keys.ndim}")
+    if len(keys) != len(batch):
+        raise ValueError(f"a batch of {len(batch)} rows has {len(keys)} keys")
 
 
 def _library(items: Any) -> str:
@@ -109,7 +165,9 @@ def _numpy(
     needs_answers: bool = True,
 ) -> Any:
     numpy = sys.modules["numpy"]
-    if isinstance(items, numpy.ma.MaskedArray):
+    # The module is imported by the program that creates a masked array.
+    masked = sys.modules.get("numpy.ma")
+    if masked is not None and isinstance(items, masked.MaskedArray):
         raise TypeError("a masked array has no nulls here: give array.compressed()")
     if items.dtype.kind in "mM":
         raise TypeError(
@@ -136,8 +194,9 @@ def _numpy(
 
 def _has_arrow(items: Any) -> bool:
     """Tests whether a pandas array holds Arrow data, and not a numpy array."""
-    numpy = sys.modules["numpy"]
-    is_numpy = isinstance(getattr(items, "dtype", None), numpy.dtype)
+    numpy, pandas = sys.modules["numpy"], sys.modules["pandas"]
+    # A sparse array has no Arrow form.
+    is_numpy = isinstance(getattr(items, "dtype", None), (numpy.dtype, pandas.SparseDtype))
     return not is_numpy and hasattr(items, "__arrow_c_stream__")
 
 
@@ -153,6 +212,22 @@ def _pandas(
     if isinstance(items, pandas.Series):
         return pandas.Series(values, index=items.index, name=items.name)
     return values
+
+
+def _arrow_form(items: Any) -> Any:
+    """Return an object whose Arrow form has exactly the items."""
+    library = type(items).__module__.partition(".")[0]
+    if library == "pandas" and hasattr(items, "reset_index") and items.ndim == 2:
+        # The Arrow form of a data frame has the index as a column.
+        return items.reset_index(drop=True)
+    if library == "polars":
+        # The Arrow form of Polars' nulls has a buffer, which the specification does not allow.
+        polars = sys.modules["polars"]
+        if isinstance(items, polars.DataFrame) and polars.Null in items.dtypes:
+            return items.cast({polars.Null: polars.Int64})
+        if isinstance(items, polars.Series) and items.dtype == polars.Null:
+            return items.cast(polars.Int64)
+    return items
 
 
 def _arrow_chunks(
@@ -172,7 +247,7 @@ def _arrow_chunks(
         if progress is not None:
             progress(done + rows, total)
 
-    for chunk in ArrowChunks(items):
+    for chunk in ArrowChunks(_arrow_form(items)):
         answers = bytearray(len(chunk) if needs_answers else 0)
         out = answers if needs_answers else None
         filter._run(chunk, insert, threads, out, answer_of_null, step)
@@ -202,7 +277,7 @@ def _arrow_like(items: Any, answers: bytearray, lengths: list[int]) -> Any:
     library = type(items).__module__.partition(".")[0]
     if library == "polars":
         polars = sys.modules["polars"]
-        return polars.Series(getattr(items, "name", ""), Booleans(answers))
+        return polars.Series(Booleans(answers)).alias(getattr(items, "name", ""))
     if library == "pandas":
         # A data frame, whose rows are tuples.
         numpy, pandas = sys.modules["numpy"], sys.modules["pandas"]
@@ -227,7 +302,8 @@ def _keys(batch: Any, key: Any) -> Any:
     if isinstance(key, str):
         return batch[key]
     key = list(key)
-    return batch.select(key) if hasattr(batch, "select") else batch[key]
+    is_pandas = type(batch).__module__.partition(".")[0] == "pandas"
+    return batch.select(key) if not is_pandas and hasattr(batch, "select") else batch[key]
 
 
 def _rows(batch: Any, keep: bytearray) -> Any:
@@ -243,9 +319,5 @@ def _rows(batch: Any, keep: bytearray) -> Any:
         return batch.filter(sys.modules["polars"].Series(Booleans(keep)))
     if library == "pyarrow":
         return batch.filter(sys.modules["pyarrow"].array(Booleans(keep)))
-    if isinstance(batch, (list, tuple)):
-        return type(batch)(item for item, is_new in zip(batch, keep, strict=True) if is_new)
-    raise TypeError(
-        f"a batch must be a numpy array, a pyarrow, Polars or pandas table, or a list, and not a "
-        f"{type(batch).__name__}"
-    )
+    rows = (item for item, is_new in zip(batch, keep, strict=True) if is_new)
+    return list(rows) if isinstance(batch, list) else tuple(rows)

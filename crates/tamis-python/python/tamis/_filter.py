@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from copy import deepcopy
 
 from tamis import _arrays, _html
 from tamis._tamis import Handle, Slots
@@ -120,12 +121,17 @@ class Filter(Slots):
 
     def copy(self) -> Self:
         """Return an independent copy in memory, which can change. Takes linear time."""
-        return type(self)._of(self._copy())
+        copy = type(self)._of(self._copy())
+        copy._set_attributes(object.__getstate__(self))
+        return copy
 
     __copy__ = copy
 
-    def __deepcopy__(self, memo: object) -> Self:
-        return self.copy()
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        copy = type(self)._of(self._copy())
+        memo[id(self)] = copy
+        copy._set_attributes(deepcopy(object.__getstate__(self), memo))
+        return copy
 
     def clear(self) -> None:
         """Remove all items. Takes linear time."""
@@ -255,13 +261,19 @@ class Filter(Slots):
         self.close()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (_unpickle, (type(self), *self._pickle()))
+        return (_unpickle, (type(self), *self._pickle()), object.__getstate__(self))
 
     def __repr__(self) -> str:
         return _html.text(self)
 
     def _repr_html_(self) -> str:
         return _html.table(self)
+
+    def _set_attributes(self, state: Any) -> None:
+        """Set the attributes that a subclass added to its object."""
+        for attributes in state if isinstance(state, tuple) else (state,):
+            for name, value in (attributes or {}).items():
+                setattr(self, name, value)
 
     @classmethod
     def _of(cls, handle: Any) -> Self:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from tamis._errors import ClosedError
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -60,7 +62,7 @@ def text(filter: Filter) -> str:
     name = type(filter).__name__
     try:
         rows = _rows(filter)
-    except ValueError:
+    except ClosedError:
         return f"<tamis.{name}: closed>"
     parts = ", ".join(f"{label} {value}" for label, value in rows[1:])
     return f"<tamis.{name} {rows[0][1]}: {parts}>"
@@ -68,11 +70,16 @@ def text(filter: Filter) -> str:
 
 def table(filter: Filter) -> str:
     """The representation of a filter in a notebook."""
+    name = type(filter).__name__
+    try:
+        report = _rows(filter)
+    except ClosedError:
+        report = [("file", "closed")]
     rows = "".join(
         f"<tr><th style='text-align:left'>{label}</th><td style='text-align:left'>{value}</td></tr>"
-        for label, value in _rows(filter)
+        for label, value in report
     )
-    return f"<table><caption>tamis.{type(filter).__name__}</caption>{rows}</table>"
+    return f"<table><caption>tamis.{name}</caption>{rows}</table>"
 
 
 def _plan_rows(plans: Plans) -> list[tuple[str, str, str, str, str]]:
