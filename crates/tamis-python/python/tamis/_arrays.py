@@ -46,9 +46,9 @@ def run(
         case "arrow":
             return _arrow_like(items, *_arrow(filter, items, insert, threads, progress))
         case "buffer":
-            answers = bytearray(len(items))
-            filter._run(items, insert, threads, answers, False, progress)
-            return [answer == 1 for answer in answers]
+            out = bytearray(len(items))
+            filter._run(items, insert, threads, out, False, progress)
+            return [answer == 1 for answer in out]
     answers: list[bool] = []
     for part in _lists(items):
         found = filter._list(part, insert)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from copy import deepcopy
 
 from tamis import _arrays, _html
 from tamis._tamis import Handle, Slots
@@ -128,6 +127,8 @@ class Filter(Slots):
     __copy__ = copy
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        from copy import deepcopy
+
         copy = type(self)._of(self._copy())
         memo[id(self)] = copy
         copy._set_attributes(deepcopy(object.__getstate__(self), memo))
