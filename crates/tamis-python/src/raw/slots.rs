@@ -129,7 +129,9 @@ fn slow(
     // A panic must not unwind into Python.
     match catch_unwind(AssertUnwindSafe(|| core.one(py, item, operation))) {
         Ok(Ok(answer)) => return Some(answer),
-        Ok(Err(error)) => error.restore(py),
+        // pyo3 does not count the thread of a slot as attached, and would free the parts of an
+        // exception only in a later call of another function.
+        Ok(Err(error)) => Python::attach(|py| error.restore(py)),
         Err(_) => {
             PySystemError::new_err("tamis panicked: this is a bug, please report it").restore(py);
         }
