@@ -67,6 +67,9 @@ pub fn create(
 ) -> PyResult<Handle> {
     let (kind, hasher) = (kind_named(kind)?, hasher(key, seed)?);
     let plan = match kind {
+        Kind::Cuckoo if !matches!(bucket, 2 | 4) => {
+            return Err(PyValueError::new_err(format!("bucket must be 2 or 4, and not {bucket}")));
+        }
         Kind::Cuckoo => Plan::cuckoo(items, rate, bucket),
         kind => Plan::for_kind(kind, items, rate),
     };

@@ -18,6 +18,8 @@ use pyo3::types::{
     PyByteArray, PyBytes, PyInt, PyMemoryView, PyString, PyTuple, PyTupleMethods, PyType,
 };
 
+use crate::raw::integer::bits_of;
+
 /// A tuple may contain tuples up to this depth.
 const MAX_DEPTH: u32 = 32;
 
@@ -95,16 +97,14 @@ impl<'a> Item<'a> {
 }
 
 fn integer_of<'a>(integer: &Bound<'_, PyInt>) -> PyResult<Item<'a>> {
-    if let Ok(value) = integer.extract::<i64>() {
-        return Ok(Item::Integer { bits: value as u64, is_negative: value < 0 });
-    }
-    integer.extract::<u64>().map(|bits| Item::Integer { bits, is_negative: false }).map_err(|_| {
-        PyOverflowError::new_err(format!(
+    let Some((bits, is_negative)) = bits_of(integer) else {
+        return Err(PyOverflowError::new_err(format!(
             "an int item has 64 bits, from -2**63 to 2**64 - 1, and this one does not fit: insert \
              str(item) or item.to_bytes(...) instead of {}",
             shortened(integer)
-        ))
-    })
+        )));
+    };
+    Ok(Item::Integer { bits, is_negative })
 }
 
 fn tuple_of<'a>(tuple: &Bound<'_, PyTuple>, depth: u32) -> PyResult<Item<'a>> {

@@ -47,7 +47,10 @@ fn _tamis(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(files::open_file, module)?)?;
     module.add_function(wrap_pyfunction!(files::open_bytes, module)?)?;
     module.add_function(wrap_pyfunction!(files::create_foreign, module)?)?;
-    let end_batches = wrap_pyfunction!(batch::end_batches, module)?;
-    module.py().import("atexit")?.call_method1("register", (end_batches,))?;
+    // Batches go on if another interpreter than the main one ends.
+    if raw::interpreter::is_main(module.py()) {
+        let end_batches = wrap_pyfunction!(batch::end_batches, module)?;
+        module.py().import("atexit")?.call_method1("register", (end_batches,))?;
+    }
     Ok(())
 }
