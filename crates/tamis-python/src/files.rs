@@ -79,6 +79,32 @@ impl DecodeArgs {
         Ok(args)
     }
 
+    /// Returns the options without the funnel.
+    pub fn options(&self) -> &DecodeOptions {
+        &self.options
+    }
+
+    /// Adds the version that the extension of a path shows, if the caller gave no version.
+    pub fn with_version_of(mut self, format: &Format, path: &Path) -> Self {
+        let version = self.options.version.take();
+        self.options.version = version.or_else(|| format.version_of_path(path).map(Into::into));
+        self
+    }
+
+    /// Returns these options, with those of `other` for the parameters that these do not have.
+    pub fn or(&self, other: &Self) -> Self {
+        let (mut merged, from) = (self.clone(), other.options.clone());
+        let options = &mut merged.options;
+        options.items = options.items.or(from.items);
+        options.rate = options.rate.or(from.rate);
+        options.version = options.version.take().or(from.version);
+        options.block_hash = options.block_hash.or(from.block_hash);
+        options.key = options.key.take().or(from.key);
+        options.union |= from.union;
+        options.md5 |= from.md5;
+        merged
+    }
+
     /// Returns the options, from which [`new`](Self::new) creates equal ones.
     ///
     /// # Errors
@@ -284,11 +310,9 @@ pub fn decode(
     args: &DecodeArgs,
 ) -> PyResult<Handle> {
     let format = format.map_or_else(|| find(bytes, path), Ok)?;
-    let mut options = args.options.clone();
-    if options.version.is_none() {
-        options.version = path.and_then(|path| format.version_of_path(path)).map(Into::into);
-    }
-    let contents = (format.decode)(bytes, &options).map_err(|error| match error.kind {
+    let args = path.map_or_else(|| args.clone(), |path| args.clone().with_version_of(format, path));
+    let options = &args.options;
+    let contents = (format.decode)(bytes, options).map_err(|error| match error.kind {
         DecodeErrorKind::Missing(parameter) => {
             let names: Vec<_> = std::iter::once(parameter)
                 .chain(format.parameters.required.iter().copied())
@@ -305,7 +329,7 @@ pub fn decode(
         }
         _ => errors::new("FormatError", format!("as {}: {error}", format.name)),
     })?;
-    handle(contents, format, args)
+    handle(contents, format, &args)
 }
 
 fn handle(contents: Contents, format: &'static Format, args: &DecodeArgs) -> PyResult<Handle> {

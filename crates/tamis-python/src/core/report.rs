@@ -5,6 +5,7 @@ use pyo3::types::PyDict;
 use tamis::{AnyFilter, Bits, Filter, Span};
 use tamis_formats::{FilterInfo, ItemCount};
 
+use crate::core::storage;
 use crate::state::{Refusal, State};
 
 /// The report of a larger filter comes from a part of the filter.
@@ -64,12 +65,18 @@ impl Report {
             State::Integers(set) => {
                 own(exact("integers", set.len(), set.memory_bytes()), false, false)
             }
-            State::Foreign(foreign) => Report {
-                info: foreign.contents.info(),
-                format: Some(foreign.format.name),
-                is_mapped: false,
-                is_keyed: false,
-            },
+            State::Foreign(foreign) => {
+                let mut info = foreign.contents.info();
+                info.bytes = storage::foreign_bytes(foreign, info.bits);
+                // An estimate of no items may be a negative zero.
+                info.items += 0.0;
+                Report {
+                    info,
+                    format: Some(foreign.format.name),
+                    is_mapped: false,
+                    is_keyed: false,
+                }
+            }
             State::Closed => return Err(Refusal::Closed),
         })
     }

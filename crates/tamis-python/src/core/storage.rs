@@ -10,7 +10,7 @@ use tamis_formats::{Contents, Format, TamisFile};
 use crate::core::Core;
 use crate::errors;
 use crate::files::{self, DecodeArgs};
-use crate::state::{Refusal, State};
+use crate::state::{Foreign, Refusal, State};
 
 /// Returns an independent copy in memory.
 ///
@@ -243,7 +243,7 @@ pub fn to_bytes(state: &State, format: Option<&str>, args: &DecodeArgs) -> PyRes
         (State::Mapped(file), "" | "tamis") => file.write_to(&mut bytes).map_err(own)?,
         _ => {
             let format = format_of(state, format)?;
-            files::encode(&contents(state)?, format, args, &mut bytes)?;
+            files::encode(&contents(state)?, format, &args_of(state, format, args), &mut bytes)?;
         }
     }
     Ok(bytes)
@@ -264,10 +264,31 @@ pub fn save(state: &State, path: &Path, format: Option<&str>, args: &DecodeArgs)
         _ => {
             let format = format_of(state, format)?;
             let mut bytes = Vec::new();
-            files::encode(&contents(state)?, format, args, &mut bytes)?;
+            let args = args_of(state, format, args).with_version_of(format, path);
+            files::encode(&contents(state)?, format, &args, &mut bytes)?;
             files::replace(path, &bytes)
         }
     }
+}
+
+/// Returns the options of a call. A filter that is written in the format from which the filter was
+/// read has the options of the caller who read the filter.
+fn args_of(state: &State, format: &Format, args: &DecodeArgs) -> DecodeArgs {
+    match state {
+        State::Foreign(foreign) if foreign.format.name == format.name => args.or(&foreign.args),
+        _ => args.clone(),
+    }
+}
+
+/// Returns the size of the bits of a filter of another system, or the size of the filter's file if
+/// the filter reports no bits.
+pub fn foreign_bytes(foreign: &Foreign, bits: u64) -> u64 {
+    if bits > 0 {
+        return bits.div_ceil(8);
+    }
+    let mut bytes = Vec::new();
+    let encoded = (foreign.format.encode)(&foreign.contents, foreign.args.options(), &mut bytes);
+    if encoded.is_ok() { bytes.len() as u64 } else { 0 }
 }
 
 fn format_of(state: &State, name: Option<&str>) -> PyResult<&'static Format> {
