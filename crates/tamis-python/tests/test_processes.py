@@ -305,6 +305,28 @@ f = tamis.Bloom(100)
     assert "the interpreter exits" in out and "True True [True, False]" in out
 
 
+@pytest.mark.parametrize("end", ["interpreters.destroy(one)", "pass"])
+def test_the_end_of_a_second_interpreter_ends_no_batches_of_the_first(end: str) -> None:
+    ends_well(
+        f"""
+try:
+    import _xxsubinterpreters as interpreters
+except ImportError:
+    raise SystemExit  # a newer Python has another module
+import array, tamis
+items = array.array("i", range(9))
+one = interpreters.create()
+try:
+    interpreters.run_string(one, "import tamis; f = tamis.Bloom(10); assert f.add(1)")
+except interpreters.RunFailedError as error:
+    assert "ImportError" in str(error), error
+{end}
+f = tamis.Bloom(10)
+assert f.insert(items) and f.contains(items) == [True] * 9
+"""
+    )
+
+
 def test_ctrl_c_ends_a_long_batch_within_half_a_second() -> None:
     operations = {
         "f.contains(items)": "f.contains(items, progress=progress)",

@@ -138,14 +138,14 @@ class Filter(Slots):
         """Remove all items. Takes linear time."""
         self._clear()
 
-    def __or__(self, other: object) -> Self:
+    def __or__(self, other: Filter) -> Self:
         if not isinstance(other, Filter):
             return NotImplemented
         merged = self.copy()
         merged._merge(other)
         return merged
 
-    def __ior__(self, other: object) -> Self:
+    def __ior__(self, other: Filter) -> Self:
         if not isinstance(other, Filter):
             return NotImplemented
         self._merge(other)
