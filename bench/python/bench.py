@@ -36,7 +36,9 @@ def seconds(run: Callable[[], object]) -> float:
     return time.perf_counter() - start
 
 
-def report(case: str, name: str, value: float, unit: str, base: str, ratio: float | None, target: str) -> None:
+def report(
+    case: str, name: str, value: float, unit: str, base: str, ratio: float | None, target: str
+) -> None:
     shown = "" if ratio is None else f"{ratio:.2f}× {base}"
     rows.append((case, name, value, ratio, unit, target))
     print(f"| {case} | {name} | {value:.1f} {unit} | {shown} | {target} |", flush=True)
@@ -146,7 +148,9 @@ def integers(items: int) -> None:
         loop = best_of(lambda: add(abloom.BloomFilter(items, RATE), values), items, 3)
         other = best_of(lambda: add(rbloom.Bloom(items, RATE), values), items, 3)
         faster = min(loop, other)
-        report(f"{case}, insert", "faster rival's loop", faster, "ns", "tamis", faster / insert, "≥ 5×")
+        report(
+            f"{case}, insert", "faster rival's loop", faster, "ns", "tamis", faster / insert, "≥ 5×"
+        )
         filter = abloom.BloomFilter(items, RATE)
         add(filter, values)
         loop = best_of(lambda: test(filter, values), items, 3)
@@ -238,7 +242,9 @@ def dedup(items: int) -> None:
         # The peak of `getrusage` includes the process before `exec`.
         program += "print(next(x for x in open('/proc/self/status') if x.startswith('VmHWM')))\n"
         start = time.perf_counter()
-        ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+        ended = subprocess.run(
+            [sys.executable, "-c", program], capture_output=True, text=True, check=True
+        )
         took = time.perf_counter() - start
         memory = int(ended.stdout.split()[-2]) / 1024
         measured[name] = took, memory
@@ -248,13 +254,20 @@ def dedup(items: int) -> None:
     took, memory = measured["polars"]
     for name, (seconds, mib) in measured.items():
         ours = name.startswith("tamis")
-        report(f"{case}, time", name, seconds, "s", "polars", seconds / took, "≤ 0.70×" if ours else "")
-        report(f"{case}, memory", name, mib, "MiB", "polars", mib / memory, "≤ 0.20×" if ours else "")
+        report(
+            f"{case}, time", name, seconds, "s", "polars", seconds / took, "≤ 0.70×" if ours else ""
+        )
+        report(
+            f"{case}, memory", name, mib, "MiB", "polars", mib / memory, "≤ 0.20×" if ours else ""
+        )
 
 
 def imports() -> None:
     def start(code: str) -> float:
-        return min(seconds(lambda: subprocess.run([sys.executable, "-c", code], check=True)) for _ in range(15))
+        return min(
+            seconds(lambda: subprocess.run([sys.executable, "-c", code], check=True))
+            for _ in range(15)
+        )
 
     took = (start("import tamis") - start("pass")) * 1000
     report("import tamis", "tamis", took, "ms", "", None, "≤ 20 ms")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
 import threading
@@ -44,7 +45,9 @@ def kinds(items: int = 4_000) -> list[Kind]:
         Kind("window-items", lambda **k: tamis.Window(items, 0.01, **k)),
         Kind("window-time", lambda **k: tamis.Window(items, 0.01, seconds=1e6, clock=False, **k)),
         Kind("digests-128", lambda **k: tamis.DigestSet(**k), is_exact=True, has_file=False),
-        Kind("digests-64", lambda **k: tamis.DigestSet(bits=64, **k), is_exact=True, has_file=False),
+        Kind(
+            "digests-64", lambda **k: tamis.DigestSet(bits=64, **k), is_exact=True, has_file=False
+        ),
     ]
 
 
@@ -143,3 +146,40 @@ def no_files_stay_in_the_working_folder() -> Iterator[None]:
     before = set(os.listdir())
     yield
     assert set(os.listdir()) - before <= {".pytest_cache", ".hypothesis", "__pycache__"}
+
+
+PROGRAM = Path(sys.executable).with_name("tamis")
+
+needs_program = pytest.mark.skipif(
+    not PROGRAM.exists(), reason="this environment has no program `tamis`: install the wheel"
+)
+
+
+@pytest.fixture
+def server_port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
+    """Start `tamis serve` on a free port, and wait until the server answers commands."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port: int = free.getsockname()[1]
+    folder = tmp_path_factory.mktemp("server")
+    command = [PROGRAM, "serve", "--port", str(port), "--dir", folder, "--http-port", "no"]
+    server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        deadline = time.monotonic() + 60
+        while not _answers(port):
+            assert server.poll() is None, "the server has ended"
+            assert time.monotonic() < deadline, "the server did not answer in time"
+            time.sleep(0.05)
+        yield port
+    finally:
+        server.terminate()
+        server.wait(60)
+
+
+def _answers(port: int) -> bool:
+    """Test whether the server answers commands. While it loads, a server answers with an error."""
+    try:
+        with socket.create_connection(("127.0.0.1", port), timeout=1) as client:
+            client.sendall(b"PING\r\n")
+            return client.makefile("rb").readline() == b"+PONG\r\n"
+    except OSError:
+        return False

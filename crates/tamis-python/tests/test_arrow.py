@@ -147,7 +147,13 @@ def test_run_of_equal_chunks_with_other_dictionaries_has_its_items() -> None:
 
 
 def test_a_struct_is_a_tuple_and_a_null_part_makes_the_row_null() -> None:
-    rows = [{"x": 1, "y": "a"}, None, {"x": None, "y": "b"}, {"x": 3, "y": None}, {"x": 1, "y": "a"}]
+    rows = [
+        {"x": 1, "y": "a"},
+        None,
+        {"x": None, "y": "b"},
+        {"x": 3, "y": None},
+        {"x": 1, "y": "a"},
+    ]
     array = pa.array(rows)
     check(array)
     check(array.slice(1))
@@ -168,7 +174,9 @@ def test_a_struct_of_one_field_is_the_array_of_the_field(values: list[Any]) -> N
         f = tamis.DigestSet()
         f.update(array)
         assert f.contains(values[:2]) == [True, True] and len(f) == 2
-        assert f.contains(array).to_pylist() == [row is not None and row["x"] in values[:2] for row in array.to_pylist()]
+        assert f.contains(array).to_pylist() == [
+            row is not None and row["x"] in values[:2] for row in array.to_pylist()
+        ]
     dictionary = pa.array(["a", "b", None]).dictionary_encode()
     struct = pa.StructArray.from_arrays([dictionary], ["x"], mask=pa.array([False, True, False]))
     f = tamis.DigestSet()
@@ -256,7 +264,9 @@ UNSUPPORTED = [
     pa.array([{}], pa.struct([])),
     pa.array([{"x": 1, "y": 1.5}]),
     pa.array([1.5]).dictionary_encode(),
-    pa.array([1, 1, 2]).run_end_encode() if hasattr(pa.Array, "run_end_encode") else pa.array([[1]]),
+    pa.array([1, 1, 2]).run_end_encode()
+    if hasattr(pa.Array, "run_end_encode")
+    else pa.array([[1]]),
     pa.UnionArray.from_sparse(pa.array([0], pa.int8()), [pa.array([1])]),
 ]
 

@@ -121,7 +121,9 @@ SIMPLE: list[Callable[[list[int]], Any]] = [
     lambda items: pa.array(items, pa.int64()),
     lambda items: pa.chunked_array([items[:2], items[2:]], pa.int64()),
     lambda items: pl.Series("s", items, pl.Int64),
-    lambda items: pd.Series(items, dtype="int64", name="s", index=[i // 2 for i in range(len(items))]),
+    lambda items: pd.Series(
+        items, dtype="int64", name="s", index=[i // 2 for i in range(len(items))]
+    ),
     lambda items: pd.Series(items, dtype="Int64"),
     lambda items: pd.Index(items, dtype="int64"),
 ]

@@ -62,7 +62,18 @@ def test_each_public_name_has_documentation(name: str) -> None:
 
 def test_help_mentions_each_method() -> None:
     text = pydoc.render_doc(tamis.Bloom, renderer=pydoc.plaintext)
-    for name in ("add", "contains", "insert", "update", "dedup", "save", "load", "copy", "clear", "info"):
+    for name in (
+        "add",
+        "contains",
+        "insert",
+        "update",
+        "dedup",
+        "save",
+        "load",
+        "copy",
+        "clear",
+        "info",
+    ):
         assert re.search(rf"\b{name}\(", text), name
     for name in ("capacity", "rate", "size_bytes", "is_saturated", "skipped_nulls"):
         assert name in text

@@ -6,19 +6,15 @@ builds the same file from the same items.
 
 from __future__ import annotations
 
-import socket
 import subprocess
-import sys
-import time
 import uuid
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import tamis
+from conftest import PROGRAM, needs_program
 
 GOLDEN = Path(__file__).with_name("golden") / "items.tamis"
-PROGRAM = Path(sys.executable).with_name("tamis")
 DEADLINE_SECONDS = 60
 
 TEXTS = ["", "a", "https://example.org/", "中文", "é", "\0", "x" * 200]
@@ -35,10 +31,6 @@ ITEMS = [
     ("a", b"b", ("c", 3)),
 ]
 ABSENT = ["b", "https://example.com/", "中", "y" * 200]
-
-needs_program = pytest.mark.skipif(
-    not PROGRAM.exists(), reason="this environment has no program `tamis`: install the wheel"
-)
 
 
 def seen() -> tamis.Bloom:
@@ -92,31 +84,10 @@ def test_python_finds_the_items_of_the_program(tmp_path: Path) -> None:
     assert stored == ours
 
 
-@pytest.fixture
-def server(tmp_path: Path) -> Iterator[int]:
-    """Start `tamis serve` on a free port."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    command = [PROGRAM, "serve", "--port", str(port), "--dir", tmp_path, "--http-port", "no"]
-    program = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    deadline = time.monotonic() + DEADLINE_SECONDS
-    while True:
-        try:
-            socket.create_connection(("127.0.0.1", port), timeout=1).close()
-            break
-        except OSError:
-            assert program.poll() is None, "the server has ended"
-            assert time.monotonic() < deadline, "the server did not listen in time"
-            time.sleep(0.05)
-    yield port
-    program.terminate()
-    program.wait(DEADLINE_SECONDS)
-
-
 @needs_program
-def test_a_server_and_python_find_the_items_of_each_other(server: int) -> None:
+def test_a_server_and_python_find_the_items_of_each_other(server_port: int) -> None:
     redis = pytest.importorskip("redis")
-    with redis.Redis(port=server, socket_timeout=DEADLINE_SECONDS) as client:
+    with redis.Redis(port=server_port, socket_timeout=DEADLINE_SECONDS) as client:
         client.execute_command("TM.LOAD", "seen", seen().to_bytes())
         keys = [text.encode() for text in TEXTS] + [b"\xff\x00"]
         absent = [text.encode() for text in ABSENT]

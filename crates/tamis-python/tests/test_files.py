@@ -197,7 +197,9 @@ class Path_:
         return self.path
 
 
-@pytest.mark.parametrize("name", ["plain", "sp ace", "名字", "é" * 80, "new\nline", "\udcff\udc80", "😀"])
+@pytest.mark.parametrize(
+    "name", ["plain", "sp ace", "名字", "é" * 80, "new\nline", "\udcff\udc80", "😀"]
+)
 def test_paths_of_all_forms_are_written_and_read(name: str, tmp_path: Path) -> None:
     f = tamis.Bloom(100)
     f.add(name.encode("utf-8", "surrogateescape"))
@@ -431,7 +433,11 @@ def test_an_exact_set_of_digests_has_no_file() -> None:
 def test_a_golden_file_of_the_rust_library_has_its_items(name: str, tmp_path: Path) -> None:
     path = GOLDEN / "tamis" / name
     items = [f"item {i}" for i in range(100)]
-    for f in (tamis.open(path), tamis.open(path, writable=True), tamis.from_bytes(path.read_bytes())):
+    for f in (
+        tamis.open(path),
+        tamis.open(path, writable=True),
+        tamis.from_bytes(path.read_bytes()),
+    ):
         assert f.contains(items) == [True] * 100
         assert all(item in f for item in items)
         others = f.contains([f"other {i}" for i in range(10_000)])

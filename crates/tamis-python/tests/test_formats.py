@@ -57,7 +57,12 @@ def create(name: str, **more: Any) -> Any:
 
 def items_of(f: tamis.Filter) -> list[Any]:
     """Return a hundred items of the type that the filter takes."""
-    for items in (TEXTS, INTEGERS, [f"{i:032x}" for i in range(100)], [f"{i:040x}" for i in range(100)]):
+    for items in (
+        TEXTS,
+        INTEGERS,
+        [f"{i:032x}" for i in range(100)],
+        [f"{i:040x}" for i in range(100)],
+    ):
         try:
             f.contains(items)
         except (TypeError, ValueError):

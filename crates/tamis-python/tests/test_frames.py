@@ -99,7 +99,9 @@ PANDAS: list[tuple[list[Any], Any]] = [
 ]
 
 
-@pytest.mark.parametrize(("values", "dtype"), PANDAS, ids=[f"{i}-{row[1]}" for i, row in enumerate(PANDAS)])
+@pytest.mark.parametrize(
+    ("values", "dtype"), PANDAS, ids=[f"{i}-{row[1]}" for i, row in enumerate(PANDAS)]
+)
 def test_a_series_of_pandas_gets_a_series_with_its_index_and_name(
     values: list[Any], dtype: Any
 ) -> None:

@@ -51,7 +51,9 @@ def roaring() -> Iterator[Golden]:
         values = [int(value) for value in row["values"]]
         others = {value + 1 for value in values} - set(values)
         answers = known(values, [value for value in others if value < 2**64])
-        yield Golden(f"roaring-java-{row['name']}", "roaring", bytes.fromhex(row["hex"]), {}, answers)
+        yield Golden(
+            f"roaring-java-{row['name']}", "roaring", bytes.fromhex(row["hex"]), {}, answers
+        )
     for row in load("roaring/bitmaps.json")["cases"]:
         if not row.get("base64"):
             continue
@@ -82,14 +84,22 @@ def go() -> Iterator[Golden]:
 def articles() -> Iterator[Golden]:
     for i, row in enumerate(load("seeds_java/byte_buffer.json")["filters"]):
         answers = [(item, answer) for item, answer in row["probes"] if isinstance(item, str)]
-        yield Golden(f"byte-buffer-{i}", "byte-buffer", bytes.fromhex(row["bytes_hex"]), {}, answers)
+        yield Golden(
+            f"byte-buffer-{i}", "byte-buffer", bytes.fromhex(row["bytes_hex"]), {}, answers
+        )
     row = load("seeds_java/redis_helper.json")["bloom_filter_helper_000_003"]["article_test_main"]
     options = {"items_planned": row["n"], "rate_planned": row["fpp"]}
     options |= {"funnel": "text", "charset": "utf-8"}
     answers = known([str(i) for i in range(100)])
     data = bytes.fromhex(row["redis_string_hex"])
     yield Golden("redis-bitmap", "redis-bitmap", data, options, answers)
-    yield Golden("java-bitmap", "java-bitmap", bytes.fromhex("2600000000"), {}, known([1, 2, 5], [0, 3, 4, 6, 39, 40]))
+    yield Golden(
+        "java-bitmap",
+        "java-bitmap",
+        bytes.fromhex("2600000000"),
+        {},
+        known([1, 2, 5], [0, 3, 4, 6, 39, 40]),
+    )
     yield Golden("redis-bits", "redis-bits", b"\x80\x01", {}, known([0, 15], [1, 7, 8, 14, 16]))
 
 
@@ -112,9 +122,13 @@ def python() -> Iterator[Golden]:
         answers = of_bits(lambda i: f"q{i}", row["probe_q0_q199"])
         present = [f"m{i}中" for i in range(row["n"])]
         data = base64.b64decode(row["file_base64"])
-        yield Golden(f"pybloomfiltermmap-{i}", "pybloomfiltermmap", data, {}, known(present) + answers)
+        yield Golden(
+            f"pybloomfiltermmap-{i}", "pybloomfiltermmap", data, {}, known(present) + answers
+        )
     for i, row in enumerate(load("python/rbloom.json")):
-        yield Golden(f"rbloom-{i}", "rbloom", bytes.fromhex(row["saved_hex"]), {}, known(row["hashes"]))
+        yield Golden(
+            f"rbloom-{i}", "rbloom", bytes.fromhex(row["saved_hex"]), {}, known(row["hashes"])
+        )
 
 
 def databases() -> Iterator[Golden]:
@@ -135,7 +149,11 @@ def databases() -> Iterator[Golden]:
         data = bytes.fromhex(row["filter_block_hex"])
         yield Golden(f"rocksdb-block-{i}", "rocksdb", data, {"funnel": "bytes"}, known(present))
     tables = [f"key{i:05}" for i in range(200)]
-    for name, format in (("leveldb.ldb", "leveldb"), ("rocksdb-5.sst", "rocksdb"), ("rocksdb-6.sst", "rocksdb")):
+    for name, format in (
+        ("leveldb.ldb", "leveldb"),
+        ("rocksdb-5.sst", "rocksdb"),
+        ("rocksdb-6.sst", "rocksdb"),
+    ):
         data = (GOLDEN / "lsm" / name).read_bytes()
         yield Golden(name, format, data, {"funnel": "bytes"}, known(tables))
     for i, row in enumerate(load("hadoop/hadoop.json")["hadoop_bloom_filter"]):
@@ -159,7 +177,13 @@ def databases() -> Iterator[Golden]:
         yield Golden(f"hive-long-{i}", "hive", data, {"funnel": "long-be"}, longs)
     for i, row in enumerate(load("stream-lib/stream_lib.json")):
         data = base64.b64decode(row["serialized_base64"])
-        yield Golden(f"stream-lib-{i}", "stream-lib", data, {}, of_bits(lambda i: f"k{i}", row["probes_0_99"]))
+        yield Golden(
+            f"stream-lib-{i}",
+            "stream-lib",
+            data,
+            {},
+            of_bits(lambda i: f"k{i}", row["probes_0_99"]),
+        )
 
 
 def redis() -> Iterator[Golden]:
@@ -179,11 +203,15 @@ def redis() -> Iterator[Golden]:
             "charset": "utf-8",
         }
         data = bytes.fromhex(row["redis_string_hex"])
-        yield Golden(f"redisson-{i}", "redisson", data, options, known([item for item, _ in row["items"]]))
+        yield Golden(
+            f"redisson-{i}", "redisson", data, options, known([item for item, _ in row["items"]])
+        )
     data = (GOLDEN / "redis_rdb" / "valkey-bloom.dump").read_bytes().rstrip(b"\n")
     yield Golden("valkey-dump", "redisbloom", data, {}, known(["tamis", "valkey"], ["redis", "x"]))
     data = (GOLDEN / "redis_rdb" / "valkey.rdb").read_bytes()
-    yield Golden("valkey-rdb", "redisbloom", data, {"key": "bloom"}, known(["tamis", "valkey"], ["redis"]))
+    yield Golden(
+        "valkey-rdb", "redisbloom", data, {"key": "bloom"}, known(["tamis", "valkey"], ["redis"])
+    )
 
 
 def other() -> Iterator[Golden]:
@@ -209,7 +237,9 @@ def other() -> Iterator[Golden]:
         if not row.get("filterload_hex"):
             continue
         answers = [(item, answer) for item, answer in row["probes"]]
-        yield Golden(f"bip37-{i}", "bip37", bytes.fromhex(row["filterload_hex"]), {"funnel": "hex"}, answers)
+        yield Golden(
+            f"bip37-{i}", "bip37", bytes.fromhex(row["filterload_hex"]), {"funnel": "hex"}, answers
+        )
     for i, row in enumerate(load("bitcoin/bip158.json")["blocks"]):
         data = bytes.fromhex(row["basic_filter_hex"])
         options = {"block_hash": row["block_hash"], "funnel": "hex"}
@@ -225,7 +255,9 @@ ROWS = [
 
 
 @pytest.mark.parametrize("row", ROWS, ids=[row.id for row in ROWS])
-def test_a_file_of_another_program_has_the_answers_of_this_program(row: Golden, tmp_path: Path) -> None:
+def test_a_file_of_another_program_has_the_answers_of_this_program(
+    row: Golden, tmp_path: Path
+) -> None:
     path = tmp_path / "file"
     path.write_bytes(row.data)
     items, expected = [item for item, _ in row.answers], [answer for _, answer in row.answers]

@@ -59,7 +59,9 @@ def test_a_file_cut_at_any_length_raises(kind: Kind, tmp_path: Path) -> None:
 
 
 @each_kind(SMALL)
-def test_a_changed_byte_raises_and_does_not_crash_without_verify(kind: Kind, tmp_path: Path) -> None:
+def test_a_changed_byte_raises_and_does_not_crash_without_verify(
+    kind: Kind, tmp_path: Path
+) -> None:
     data, path = small(kind), tmp_path / "flipped.tamis"
     # Each byte of the head, and a part of the bits.
     places = [*range(min(len(data), 260)), *range(260, len(data), 97), len(data) - 1]
@@ -120,11 +122,17 @@ def test_changed_bytes_of_other_formats_do_not_crash() -> None:
             changed = bytearray(data)
             for _ in range(rng.choice([1, 1, 2, 8])):
                 if changed:
-                    changed[rng.randrange(min(len(changed), 200))] = rng.choice([0, 1, 127, 255, rng.randrange(256)])
+                    changed[rng.randrange(min(len(changed), 200))] = rng.choice(
+                        [0, 1, 127, 255, rng.randrange(256)]
+                    )
             if rng.random() < 0.3:
                 changed = changed[: rng.randrange(len(changed) + 1)]
             try:
-                use(tamis.from_bytes(bytes(changed), format=name, items_planned=20, rate_planned=0.1))
+                use(
+                    tamis.from_bytes(
+                        bytes(changed), format=name, items_planned=20, rate_planned=0.1
+                    )
+                )
             except DAMAGED:
                 pass
 
@@ -168,7 +176,13 @@ def test_damaged_pickles_raise() -> None:
         for wrong in (b"", data[:-1], data[:10], b"\xff" * len(data), data + b"x", "x", None):
             with pytest.raises((ValueError, TypeError)):
                 call(cls, wrong, extras)
-        for wrong in ({"bits": 7}, {"bits": -1}, {"bits": "x"}, {"format": "nope", "options": {}}, {"options": 5}):
+        for wrong in (
+            {"bits": 7},
+            {"bits": -1},
+            {"bits": "x"},
+            {"format": "nope", "options": {}},
+            {"options": 5},
+        ):
             with pytest.raises((ValueError, TypeError, OverflowError)):
                 call(cls, data, wrong)
         whole = pickle.dumps(f)
@@ -187,8 +201,15 @@ def test_damaged_golden_files_of_other_systems_do_not_crash() -> None:
     guava = json.loads((GOLDEN / "guava" / "filters.json").read_text())["filters"]
     files = [("guava", base64.b64decode(row["write_to_base64"])) for row in guava[:5]]
     roaring = json.loads((GOLDEN / "roaring" / "bitmaps.json").read_text())["cases"]
-    files += [("roaring", base64.b64decode(row["base64"])) for row in roaring if row.get("base64")][:20]
-    for folder, name in (("lsm", "leveldb"), ("lsm", "rocksdb"), ("orc", "orc"), ("redis_rdb", "redisbloom")):
+    files += [("roaring", base64.b64decode(row["base64"])) for row in roaring if row.get("base64")][
+        :20
+    ]
+    for folder, name in (
+        ("lsm", "leveldb"),
+        ("lsm", "rocksdb"),
+        ("orc", "orc"),
+        ("redis_rdb", "redisbloom"),
+    ):
         for path in (GOLDEN / folder).iterdir():
             if path.suffix in (".ldb", ".sst", ".orc", ".rdb", ".dump"):
                 files.append((name, path.read_bytes()))

@@ -351,5 +351,5 @@ def test_a_mixed_list_inserts_items_of_all_types() -> None:
 def test_a_tuple_item_equals_the_tuple_of_other_programs() -> None:
     # The bytes of `(u64, &str)` in Rust, as `docs/formats/tamis.md` gives them.
     f = tamis.DigestSet()
-    f.add(bytes.fromhex("0700000000000000" "0300000000000000") + b"abc")
+    f.add(bytes.fromhex("07000000000000000300000000000000") + b"abc")
     assert (7, "abc") in f

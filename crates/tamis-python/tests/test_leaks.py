@@ -43,7 +43,16 @@ window = tamis.Window(1_000, seconds=100)
 shared = tamis.SharedBloom(1_000)
 integers = tamis.IntSet()
 guava = tamis.create("guava", items_planned=1_000, rate_planned=0.01, funnel="long")
-ITEMS = ["text", "é😀" * 5, 5, 2**64 - 1, b"bytes" * 9, bytearray(b"a"), (1, "a", (2, b"b")), np.int32(7)]
+ITEMS = [
+    "text",
+    "é😀" * 5,
+    5,
+    2**64 - 1,
+    b"bytes" * 9,
+    bytearray(b"a"),
+    (1, "a", (2, b"b")),
+    np.int32(7),
+]
 BIG = 2**70
 
 
@@ -254,7 +263,13 @@ def test_an_exception_in_a_batch_releases_the_array() -> None:
 def test_references_are_counted_correctly() -> None:
     import sys
 
-    items = [object.__new__(type("T", (), {"__index__": lambda self: 5})), "x" * 50, b"y" * 50, 2**63, (1, "z" * 9)]
+    items = [
+        object.__new__(type("T", (), {"__index__": lambda self: 5})),
+        "x" * 50,
+        b"y" * 50,
+        2**63,
+        (1, "z" * 9),
+    ]
     before = [sys.getrefcount(item) for item in items]
     arrow, numbers = pa.array([1, 2]), np.arange(5)
     more = [sys.getrefcount(arrow), sys.getrefcount(numbers)]
@@ -278,7 +293,11 @@ def test_references_are_counted_correctly() -> None:
     assert sys.getrefcount(f) == filters
 
 
-@pytest.mark.parametrize("item", [2**63, 2**64 - 1, 2**70, -(2**70), (1, 2**63), np.int32(5), 1.5, None, "\ud800", Raises()], ids=repr)
+@pytest.mark.parametrize(
+    "item",
+    [2**63, 2**64 - 1, 2**70, -(2**70), (1, 2**63), np.int32(5), 1.5, None, "\ud800", Raises()],
+    ids=repr,
+)
 def test_a_loop_over_one_operation_collects_no_exceptions(item: Any) -> None:
     # No other call of the extension frees what `add` and `in` leave.
     def once() -> None:

@@ -63,7 +63,9 @@ def test_a_copy_is_equal_and_independent(kind: Kind) -> None:
 
 
 @each_kind(KEYED)
-@pytest.mark.parametrize("options", [{"key": b"0123456789abcdef"}, {"seed": 7}], ids=["key", "seed"])
+@pytest.mark.parametrize(
+    "options", [{"key": b"0123456789abcdef"}, {"seed": 7}], ids=["key", "seed"]
+)
 def test_a_copy_keeps_the_key_and_the_seed(kind: Kind, options: Any) -> None:
     f = filled(kind, **options)
     assert f.info()["is_keyed"] == ("key" in options)
@@ -125,7 +127,9 @@ def test_a_pickle_of_a_mapped_filter_is_in_memory(tmp_path: Path) -> None:
     f.save(tmp_path / "f.tamis")
     with tamis.open(tmp_path / "f.tamis") as mapped:
         for g in copies(mapped):
-            assert g == mapped and g == f and not g.info()["is_mapped"] and g.add(-5) in (True, False)
+            assert (
+                g == mapped and g == f and not g.info()["is_mapped"] and g.add(-5) in (True, False)
+            )
 
 
 class Own(tamis.Bloom):
@@ -270,7 +274,9 @@ def test_info_has_the_same_keys_for_every_set(kind: Kind) -> None:
     info = f.info()
     for key, types in INFO.items():
         assert isinstance(info[key], types), (key, info[key])
-    more = {"window_seconds", "window_items", "slices", "refresh"} if "window" in kind.name else set()
+    more = (
+        {"window_seconds", "window_items", "slices", "refresh"} if "window" in kind.name else set()
+    )
     more |= {"details"} if kind is FOREIGN else set()
     assert set(info) == set(INFO) | more
     assert f.capacity == info["capacity"] and f.rate == info["rate"]

@@ -206,7 +206,9 @@ def test_an_int_set_is_a_set_of_integers(operations: Any) -> None:
 
 
 counted = st.lists(
-    st.tuples(st.sampled_from(["add_copy", "add", "remove", "discard", "count"]), st.integers(0, 8)),
+    st.tuples(
+        st.sampled_from(["add_copy", "add", "remove", "discard", "count"]), st.integers(0, 8)
+    ),
     max_size=60,
 )
 
@@ -252,7 +254,9 @@ def test_a_counting_set_agrees_with_a_counter(create: Any, most: int, operations
 @pytest.mark.parametrize("refresh", [False, True])
 @SETTINGS
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 70)), max_size=40))
-def test_a_window_remembers_an_item_for_its_time_and_at_most_twice(refresh: bool, steps: Any) -> None:
+def test_a_window_remembers_an_item_for_its_time_and_at_most_twice(
+    refresh: bool, steps: Any
+) -> None:
     f = tamis.Window(1_000, 1e-6, seconds=100, clock=False, refresh=refresh)
     inserted, now = dict[int, int](), 0
     f.advance(now)

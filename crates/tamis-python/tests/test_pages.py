@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import os
 import re
-import socket
 import subprocess
 import sys
-import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from conftest import needs_program
 
 DOCS = Path(__file__).resolve().parents[3] / "docs"
 PAGES = ("python.md", "python.zh-CN.md", "python-migration.md")
@@ -27,35 +25,6 @@ def programs() -> list[tuple[str, str]]:
             line = text.count("\n", 0, block.start()) + 1
             found.append((f"{page}:{line}", block.group(1)))
     return found
-
-
-@pytest.fixture(scope="module")
-def server_port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
-    """Start `tamis serve` on a free port."""
-    program = Path(sys.executable).with_name("tamis")
-    if not program.exists():
-        pytest.skip("this environment has no program `tamis`: install the wheel")
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    folder = tmp_path_factory.mktemp("server")
-    command = [program, "serve", "--port", str(port), "--dir", str(folder), "--http-port", "no"]
-    server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-    try:
-        deadline = time.monotonic() + DEADLINE_SECONDS
-        while True:
-            try:
-                socket.create_connection(("127.0.0.1", port), timeout=1).close()
-                break
-            except OSError:
-                assert server.poll() is None, server.stderr and server.stderr.read().decode()
-                assert time.monotonic() < deadline, "the server did not listen in time"
-                time.sleep(0.05)
-        yield port
-    finally:
-        server.terminate()
-        server.wait(DEADLINE_SECONDS)
-        if server.stderr is not None:
-            server.stderr.close()
 
 
 def run(program: str, folder: Path) -> None:
@@ -81,11 +50,9 @@ def test_a_program_of_a_page_runs(program: str, tmp_path: Path) -> None:
     run(program, tmp_path)
 
 
+@needs_program
 @pytest.mark.parametrize("program", [code for _, code in SERVER], ids=[name for name, _ in SERVER])
 def test_a_program_for_a_server_runs(program: str, server_port: int, tmp_path: Path) -> None:
-    with socket.create_connection(("127.0.0.1", server_port), timeout=DEADLINE_SECONDS) as client:
-        client.sendall(b"FLUSHALL\r\n")
-        assert client.recv(5) == b"+OK\r\n"
     run(program.replace("port=6379", f"port={server_port}"), tmp_path)
 
 

@@ -225,7 +225,12 @@ def test_a_full_cuckoo_filter_says_how_many_items_fit_and_stays_usable() -> None
         except tamis.FullError:
             break
     assert f.to_bytes() == full or f.to_bytes() != before
-    for operation in (f.add, lambda item: f.insert([item]), lambda item: f.update([item]), f.add_copy):
+    for operation in (
+        f.add,
+        lambda item: f.insert([item]),
+        lambda item: f.update([item]),
+        f.add_copy,
+    ):
         with pytest.raises(tamis.FullError):
             for i in range(100):
                 operation(f"new {i}")

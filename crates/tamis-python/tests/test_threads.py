@@ -10,7 +10,16 @@ from typing import Any
 import numpy as np
 import pytest
 import tamis
-from conftest import ALL_KINDS, Kind, Thread, each_kind, for_a_while, kinds, side_by_side, wait_until
+from conftest import (
+    ALL_KINDS,
+    Kind,
+    Thread,
+    each_kind,
+    for_a_while,
+    kinds,
+    side_by_side,
+    wait_until,
+)
 
 ITEMS = np.arange(200_000)
 

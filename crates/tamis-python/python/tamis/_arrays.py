@@ -33,9 +33,7 @@ _MAX_THREADS = 1_024
 _LIBRARIES = ("numpy", "pandas", "polars", "pyarrow")
 
 
-def run(
-    filter: Filter, items: Any, insert: bool, threads: int, progress: Progress | None
-) -> Any:
+def run(filter: Filter, items: Any, insert: bool, threads: int, progress: Progress | None) -> Any:
     """Test or insert each item, and return the answers in the form of the items."""
     threads = _check(items, threads)
     match _library(items):

@@ -120,4 +120,6 @@ def formats() -> list[Format]:
     >>> [row.name for row in tamis.formats()][:3]
     ['tamis', 'guava', 'java-bitmap']
     """
-    return [Format(name, tuple(extensions), summary) for name, extensions, summary in _tamis.formats()]
+    return [
+        Format(name, tuple(extensions), summary) for name, extensions, summary in _tamis.formats()
+    ]

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     Item = str | bytes | bytearray | memoryview | int | UUID | tuple["Item", ...]
     Batch = TypeVar("Batch")
 
+
 class Filter(Slots):
     """A set of items: the operations that all kinds have.
 
@@ -220,9 +221,7 @@ class Filter(Slots):
         """
         return self._to_bytes(format, options)
 
-    def save(
-        self, path: str | os.PathLike[str], format: str | None = None, **options: Any
-    ) -> None:
+    def save(self, path: str | os.PathLike[str], format: str | None = None, **options: Any) -> None:
         """Write the filter to a file, and replace a previous file atomically.
 
         After a crash, the path has either the complete old file or the complete new file. The file

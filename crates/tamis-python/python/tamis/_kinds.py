@@ -391,5 +391,3 @@ CLASSES: dict[str, type[Filter]] = {
 def of_handle(handle: Any) -> Filter:
     """Create an object of the class of a new set."""
     return CLASSES[handle.class_name]._of(handle)
-
-

@@ -50,7 +50,9 @@ class ExactSet:
         self._expire = expire
         self._generations: list[tuple[float, tamis.DigestFile | tamis.DigestSet]] = []
         if folder is not None:
-            starts = sorted(start for name in os.listdir(folder) if (start := _start(name)) is not None)
+            starts = sorted(
+                start for name in os.listdir(folder) if (start := _start(name)) is not None
+            )
             self._generations = [(start, self._open(start)) for start in starts]
         self._advance()
 
