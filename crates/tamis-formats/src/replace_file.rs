@@ -154,7 +154,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("seen.tamis");
         fs::write(&path, "old").unwrap();
-        let error = replace(&path, Readers::ByUmask, |mut file| {
+        let error = replace_file(&path, Readers::ByUmask, |mut file| {
             file.write_all(b"half")?;
             Err(io::ErrorKind::StorageFull.into())
         })
@@ -167,14 +167,17 @@ mod tests {
     #[test]
     fn a_folder_and_a_missing_folder_are_refused() {
         let folder = tempfile::tempdir().unwrap();
-        let is_a_folder = replace(folder.path(), Readers::ByUmask, |_| Ok(())).unwrap_err();
+        let is_a_folder = replace_file(folder.path(), Readers::ByUmask, |_| Ok(())).unwrap_err();
         assert!(matches!(is_a_folder.kind, FileErrorKind::NotAFile));
         let missing = folder.path().join("none/seen.tamis");
-        let error = replace(&missing, Readers::ByUmask, |_| Ok(())).unwrap_err();
+        let error = replace_file(&missing, Readers::ByUmask, |_| Ok(())).unwrap_err();
         assert!(error.to_string().starts_with(missing.to_str().unwrap()), "{error}");
         assert!(names(folder.path()).is_empty());
         for path in ["", "/", ".."] {
-            assert!(replace(Path::new(path), Readers::ByUmask, |_| Ok(())).is_err(), "{path:?}");
+            assert!(
+                replace_file(Path::new(path), Readers::ByUmask, |_| Ok(())).is_err(),
+                "{path:?}"
+            );
         }
     }
 
@@ -188,12 +191,12 @@ mod tests {
         let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
         // The link names a file that does not exist yet.
         symlink("seen.tamis", &link).unwrap();
-        replace(&link, Readers::ByUmask, |mut file| file.write_all(b"1")).unwrap();
+        replace_file(&link, Readers::ByUmask, |mut file| file.write_all(b"1")).unwrap();
         assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
         assert_eq!(fs::read(&path).unwrap(), b"1");
         for wanted in [0o640, 0o600, 0o644] {
             fs::set_permissions(&path, fs::Permissions::from_mode(wanted)).unwrap();
-            replace(&link, Readers::ByUmask, |mut file| {
+            replace_file(&link, Readers::ByUmask, |mut file| {
                 let during = file.metadata()?.permissions().mode() & 0o777;
                 assert_eq!(during, 0o600, "an unfinished file is private");
                 file.write_all(b"2")
@@ -201,18 +204,18 @@ mod tests {
             .unwrap();
             assert_eq!((fs::read(&path).unwrap(), mode(&path)), (b"2".to_vec(), wanted));
         }
-        replace(&path, Readers::Owner, |mut file| file.write_all(b"3")).unwrap();
+        replace_file(&path, Readers::Owner, |mut file| file.write_all(b"3")).unwrap();
         assert_eq!((fs::read(&path).unwrap(), mode(&path)), (b"3".to_vec(), 0o600));
         assert_eq!(names(folder.path()), ["link", "seen.tamis"]);
         symlink("round", folder.path().join("round")).unwrap();
-        assert!(replace(&folder.path().join("round"), Readers::Owner, |_| Ok(())).is_err());
+        assert!(replace_file(&folder.path().join("round"), Readers::Owner, |_| Ok(())).is_err());
     }
 
     #[test]
     fn the_longest_name_of_a_file_can_be_replaced() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("n".repeat(255));
-        replace(&path, Readers::ByUmask, |mut file| file.write_all(b"1")).unwrap();
+        replace_file(&path, Readers::ByUmask, |mut file| file.write_all(b"1")).unwrap();
         assert_eq!(fs::read(&path).unwrap(), b"1");
     }
 }
