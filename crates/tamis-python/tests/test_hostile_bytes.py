@@ -27,7 +27,7 @@ def use(f: Any) -> None:
     """Use every read operation of a filter."""
     try:
         f.contains([1, 2, "a", 10**6])
-        f.contains(np.arange(100))
+        f.contains(np.arange(10))
     except (ValueError, TypeError):
         # The filter of another system has items of another type.
         pass
@@ -118,7 +118,7 @@ def test_changed_bytes_of_other_formats_do_not_crash() -> None:
     assert len(files) > 25
     for name, data in files:
         # The filter of one format takes 15 MiB.
-        for _ in range(30 if len(data) < 100_000 else 2):
+        for _ in range(20 if len(data) < 100_000 else 2):
             changed = bytearray(data)
             for _ in range(rng.choice([1, 1, 2, 8])):
                 if changed:

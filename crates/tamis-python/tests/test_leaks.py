@@ -182,7 +182,7 @@ def deduplicated() -> None:
 # An action has several operations, so that each runs up to a million times. A leaked object takes at
 # least 16 bytes a round.
 ROWS: list[tuple[Callable[[], object], int, float]] = [
-    (singles, 125_000, 4),
+    (singles, 60_000, 8),
     (others, 60_000, 8),
     (failing, 8_000, 30),
     (lists, 30_000, 8),

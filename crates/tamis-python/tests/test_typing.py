@@ -38,7 +38,8 @@ def expected() -> set[int]:
 
 
 def test_mypy_accepts_correct_programs_and_rejects_mistakes(tmp_path: Path) -> None:
-    done = mypy(str(FOLDER / "accepted.py"), str(FOLDER / "rejected.py"), folder=tmp_path)
+    files = [str(FOLDER / "accepted.py"), str(FOLDER / "rejected.py"), str(PACKAGE)]
+    done = mypy(*files, folder=tmp_path)
     found = re.findall(r"^(.*\.py):(\d+): error: (.*)$", done.stdout, re.MULTILINE)
     assert found, done.stdout + done.stderr
     wrong = [row for row in found if not row[0].endswith("rejected.py")]
