@@ -3,11 +3,13 @@
 pub(crate) mod add;
 pub(crate) mod build;
 pub(crate) mod check;
+#[cfg(feature = "server")]
 pub(crate) mod check_data;
 pub(crate) mod completions;
 pub(crate) mod convert;
 pub(crate) mod dedup;
 pub(crate) mod formats;
+#[cfg(feature = "server")]
 pub(crate) mod guard;
 pub(crate) mod info;
 pub(crate) mod ints;
@@ -16,4 +18,5 @@ pub(crate) mod plan;
 pub(crate) mod publish;
 pub(crate) mod pull;
 pub(crate) mod remove;
+#[cfg(feature = "server")]
 pub(crate) mod serve;

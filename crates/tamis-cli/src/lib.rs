@@ -52,11 +52,21 @@ enum Command {
     Formats(commands::formats::Args),
     Plan(commands::plan::Args),
     Ints(commands::ints::Args),
+    #[cfg(feature = "server")]
     Serve(Box<commands::serve::Args>),
+    #[cfg(feature = "server")]
     Guard(Box<commands::guard::Args>),
     Publish(commands::publish::Args),
     Pull(commands::pull::Args),
+    #[cfg(feature = "server")]
     CheckData(commands::check_data::Args),
+    /// Explains that this program has no server
+    #[cfg(not(feature = "server"))]
+    #[command(name = "serve", aliases = ["guard", "check-data"], hide = true, disable_help_flag = true)]
+    NoServer {
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        words: Vec<std::ffi::OsString>,
+    },
     Completions(commands::completions::CompletionsArgs),
     Man(commands::completions::ManArgs),
 }
@@ -94,11 +104,19 @@ pub fn main() -> ExitCode {
         Command::Formats(args) => commands::formats::run(&args),
         Command::Plan(args) => commands::plan::run(&args),
         Command::Ints(args) => commands::ints::run(&args),
+        #[cfg(feature = "server")]
         Command::Serve(args) => commands::serve::run(&args),
+        #[cfg(feature = "server")]
         Command::Guard(args) => commands::guard::run(&args),
         Command::Publish(args) => commands::publish::run(&args),
         Command::Pull(args) => commands::pull::run(&args),
+        #[cfg(feature = "server")]
         Command::CheckData(args) => commands::check_data::run(&args),
+        #[cfg(not(feature = "server"))]
+        Command::NoServer { .. } => Err(exit::Failure::new(
+            "this program has no 'serve', 'guard' and 'check-data', like every program of the Python package: \
+             run 'cargo install tamis-cli' for the whole program",
+        )),
         Command::Completions(args) => commands::completions::completions(&args),
         Command::Man(args) => commands::completions::man(&args),
     };
