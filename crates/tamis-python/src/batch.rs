@@ -11,13 +11,14 @@ use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use tamis::Answers;
 
-use crate::core::Core;
 use crate::errors;
 use crate::keys::Encoding;
 use crate::raw::buffer::AnswerBuffer;
 use crate::raw::guarded::Guarded;
+use crate::refusal::Refusal;
+use crate::set::SharedSet;
 use crate::source::{Batch, Source};
-use crate::state::{Refusal, State};
+use crate::state::{Operation, State};
 
 /// The number of rows that are hashed before the set tests these rows. The rows and their hashes stay
 /// in the L1 cache.
@@ -35,15 +36,6 @@ const STEP_TIME: Duration = Duration::from_millis(30);
 
 /// A thread is worth its start from this number of rows.
 const ROWS_OF_THREAD: usize = 32 << 10;
-
-/// What a batch does with its items.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Operation {
-    /// Tests whether each item may be in the set.
-    Contains,
-    /// Inserts each item, and tests whether it is new.
-    Insert,
-}
 
 /// The counts of a batch.
 #[derive(Clone, Copy, Debug, Default)]
@@ -76,12 +68,12 @@ pub struct Call<'a, 'py> {
 /// a signal handler or of the progress function. The rows of earlier steps have been inserted.
 pub fn run(
     py: Python<'_>,
-    core: &Core,
+    set: &SharedSet,
     source: &dyn Source,
     call: &Call<'_, '_>,
 ) -> PyResult<Counts> {
     let _running = Running::start()?;
-    let encoding = core.encoding()?;
+    let encoding = set.encoding()?;
     let (mut counts, mut start, mut step) = (Counts::default(), 0, STEP.start);
     while start < source.len() {
         let rows = start..source.len().min(start + step);
@@ -95,13 +87,13 @@ pub fn run(
             out: call.out,
             answer_of_null: call.answer_of_null,
         };
-        let done = run_step(py, core, &part)?;
+        let done = run_step(py, set, &part)?;
         step = next_step(step, began.elapsed());
         counts = counts.plus(done);
         start = rows.end;
-        core.count_nulls(done.nulls);
+        set.count_nulls(done.nulls);
         if call.operation == Operation::Insert {
-            core.count_new(py, done.yes)?;
+            set.count_new(py, done.yes)?;
         }
         check_exit()?;
         py.check_signals()?;
@@ -131,17 +123,17 @@ struct Part<'a> {
     answer_of_null: bool,
 }
 
-fn run_step(py: Python<'_>, core: &Core, part: &Part<'_>) -> PyResult<Counts> {
-    let state: &Guarded<State> = core.state();
+fn run_step(py: Python<'_>, set: &SharedSet, part: &Part<'_>) -> PyResult<Counts> {
+    let state: &Guarded<State> = set.state();
     let needs_write = match part.operation {
-        Operation::Contains => core.ages(),
-        Operation::Insert => !core.is_shared(),
+        Operation::Contains => set.ages(),
+        Operation::Insert => !set.is_shared(),
     };
     if !needs_write {
         let state = state.read(py)?;
         return py.detach(|| part.run_shared(&state));
     }
-    let now = core.now_millis();
+    let now = set.now_millis();
     let mut state = state.write(py)?;
     py.detach(|| {
         if let Some(now) = now {

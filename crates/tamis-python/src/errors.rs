@@ -6,7 +6,7 @@ use pyo3::exceptions::{PyMemoryError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::PyType;
 
-use crate::state::Refusal;
+use crate::refusal::Refusal;
 
 /// Creates an exception of a class of `tamis/_errors.py`.
 pub fn new(class: &str, message: impl Display) -> PyErr {

@@ -50,7 +50,7 @@ impl Encoding {
     /// `ValueError` if the other system cannot have the item.
     pub fn push(self, object: Borrowed<'_, '_, PyAny>, keys: &mut Keys) -> PyResult<()> {
         if let (Encoding::Hash64(hasher), Keys::Hash64(hashes)) = (self, &mut *keys)
-            && let Some(hash) = crate::raw::slots::hash_fast(hasher, object)
+            && let Some(hash) = crate::raw::hash::hash_fast(hasher, object)
         {
             hashes.push(hash);
             return Ok(());

@@ -15,15 +15,22 @@ mod arrays;
 mod batch;
 mod core;
 mod create;
+mod decode_args;
 mod errors;
 mod files;
 mod handle;
 mod item;
 mod keys;
+mod merge;
+mod objects;
 mod pickle;
 mod raw;
+mod refusal;
+mod report;
+mod set;
 mod source;
 mod state;
+mod storage;
 
 use pyo3::prelude::*;
 

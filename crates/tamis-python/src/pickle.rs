@@ -6,12 +6,13 @@ use pyo3::types::{PyBytes, PyDict};
 use tamis::{Answers, Digest, DigestSet, Hasher, SharedBloom};
 use tamis_formats::TamisFile;
 
-use crate::core::Core;
-use crate::core::storage;
+use crate::decode_args::DecodeArgs;
 use crate::errors;
-use crate::files::{self, DecodeArgs};
+use crate::files;
 use crate::handle::Handle;
+use crate::set::SharedSet;
 use crate::state::State;
+use crate::storage;
 
 /// The number of bytes before the digests: the hash function, and its seed or key.
 const HEADER_BYTES: usize = 17;
@@ -66,11 +67,11 @@ impl Handle {
 ///
 /// The exception for a closed file.
 pub fn pickle<'py>(
-    core: &Core,
+    shared: &SharedSet,
     py: Python<'py>,
 ) -> PyResult<(Bound<'py, PyBytes>, Bound<'py, PyDict>)> {
     let extras = PyDict::new(py);
-    let state = core.state().read(py)?;
+    let state = shared.state().read(py)?;
     let bytes = match &*state {
         State::Digests64(set, hasher) => {
             extras.set_item("bits", 64)?;
@@ -91,7 +92,7 @@ pub fn pickle<'py>(
             py.detach(|| storage::to_bytes(&state, None, &DecodeArgs::default()))?
         }
         _ => {
-            extras.set_item("ages", core.ages())?;
+            extras.set_item("ages", shared.ages())?;
             py.detach(|| storage::to_bytes(&state, None, &DecodeArgs::default()))?
         }
     };

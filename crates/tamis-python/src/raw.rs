@@ -3,6 +3,7 @@
 pub mod arrow;
 pub mod buffer;
 pub mod guarded;
+pub mod hash;
 pub mod integer;
 pub mod interpreter;
 pub mod map;

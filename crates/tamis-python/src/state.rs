@@ -3,15 +3,25 @@
 pub mod durable;
 
 use tamis::{
-    Answers, AnyFilter, CompressedSet, DigestSet, Filter as _, Hasher, InsertError, Kind,
-    OutOfMemory, Removed, SharedBloom, TryInsert as _,
+    Answers, AnyFilter, CompressedSet, DigestSet, Filter as _, Hasher, Kind, Removed, SharedBloom,
+    TryInsert as _,
 };
 use tamis_formats::{Contents, Format, Funnel, TamisFile};
 
-use crate::files::DecodeArgs;
+use crate::decode_args::DecodeArgs;
 use crate::keys::{Encoding, Keys, slices};
 use crate::raw::map::MappedWords;
+use crate::refusal::Refusal;
 use crate::state::durable::DurableSet;
+
+/// What a batch does with its items.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operation {
+    /// Tests whether each item may be in the set.
+    Contains,
+    /// Inserts each item, and tests whether it is new.
+    Insert,
+}
 
 /// A set of items.
 pub enum State {
@@ -48,35 +58,6 @@ pub struct Foreign {
     pub funnel: Option<Funnel>,
     /// The decode options of the caller, with which the file is written again.
     pub args: DecodeArgs,
-}
-
-/// The reason why a set refuses a batch.
-#[derive(Debug)]
-pub enum Refusal {
-    /// The file of the filter was closed.
-    Closed,
-    /// The filter is in a mapped file.
-    ReadOnly,
-    /// The filter has no space. `inserted` items of the batch were inserted.
-    Full { why: String, inserted: usize },
-    /// The file of the set failed.
-    Log(String),
-    /// There is no memory.
-    Memory,
-    /// The kind of the set does not have the operation.
-    Unsupported(&'static str),
-}
-
-impl From<InsertError> for Refusal {
-    fn from(error: InsertError) -> Self {
-        Refusal::Full { why: error.to_string(), inserted: error.inserted }
-    }
-}
-
-impl From<OutOfMemory> for Refusal {
-    fn from(_: OutOfMemory) -> Self {
-        Refusal::Memory
-    }
 }
 
 impl State {

@@ -12,11 +12,9 @@ use std::ptr;
 use pyo3::exceptions::PySystemError;
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::PyList;
-use tamis::Hasher;
 
-use crate::batch::Operation;
 use crate::core::Core;
+use crate::state::Operation;
 
 /// Adds the type `Slots` to the module.
 ///
@@ -74,7 +72,7 @@ the probability of the filter's present rate. Takes about 20 ns.
 unsafe extern "C" fn contains(filter: *mut ffi::PyObject, item: *mut ffi::PyObject) -> c_int {
     // SAFETY: Python calls slots of the type with an instance of the type, and an object.
     let (py, core, item) = unsafe { arguments(filter, item) };
-    let answer = core.contains_fast(py, item);
+    let answer = core.0.contains_fast(py, item);
     answer.or_else(|| slow(py, core, item, Operation::Contains)).map_or(-1, c_int::from)
 }
 
@@ -85,7 +83,7 @@ unsafe extern "C" fn add(
 ) -> *mut ffi::PyObject {
     // SAFETY: Python calls methods of the type with an instance of the type, and an object.
     let (py, core, item) = unsafe { arguments(filter, item) };
-    let is_new = match core.add_fast(py, item) {
+    let is_new = match core.0.add_fast(py, item) {
         Some(Ok(is_new)) => Some(is_new),
         Some(Err(error)) => {
             error.restore(py);
@@ -127,7 +125,7 @@ fn slow(
     operation: Operation,
 ) -> Option<bool> {
     // A panic must not unwind into Python.
-    match catch_unwind(AssertUnwindSafe(|| core.one(py, item, operation))) {
+    match catch_unwind(AssertUnwindSafe(|| core.0.one(py, item, operation))) {
         Ok(Ok(answer)) => return Some(answer),
         // pyo3 does not count the thread of a slot as attached, and would free the parts of an
         // exception only in a later call of another function.
@@ -137,91 +135,4 @@ fn slow(
         }
     }
     None
-}
-
-/// Hashes an item whose type is exactly `str`, `int` or `bytes`, which are the most frequent types. Returns
-/// `None` for all other items, and for an item that cannot be hashed.
-///
-/// Comparing the type first is faster than trying one conversion after the other: a failed
-/// conversion creates an exception.
-#[inline(always)]
-pub fn hash_fast(hasher: Hasher, item: Borrowed<'_, '_, PyAny>) -> Option<u64> {
-    let object = item.as_ptr();
-    // SAFETY: `item` is an object, and the thread is attached, because `item` has its lifetime.
-    unsafe {
-        let class = ffi::Py_TYPE(object);
-        if class == &raw mut ffi::PyUnicode_Type {
-            let mut len = 0;
-            let text = ffi::PyUnicode_AsUTF8AndSize(object, &raw mut len);
-            if text.is_null() {
-                ffi::PyErr_Clear();
-                return None;
-            }
-            // The object keeps the bytes for as long as it lives.
-            return Some(hasher.hash(std::slice::from_raw_parts(text.cast(), len as usize)));
-        }
-        if class == &raw mut ffi::PyLong_Type {
-            let mut overflow = 0;
-            let value = ffi::PyLong_AsLongLongAndOverflow(object, &raw mut overflow);
-            return (overflow == 0).then(|| hasher.hash_item(&value));
-        }
-        if class == &raw mut ffi::PyBytes_Type {
-            let (bytes, len) = (ffi::PyBytes_AsString(object), ffi::PyBytes_Size(object));
-            return Some(hasher.hash(std::slice::from_raw_parts(bytes.cast(), len as usize)));
-        }
-    }
-    None
-}
-
-/// Appends the hashes of the items of a list, starting with item number `start`, until `hashes` has
-/// `len` hashes. Stops before an item that [`hash_fast`] does not hash. Returns the number of the
-/// next item.
-///
-/// The items are borrowed from the list, because counting their references took a fifth of the time
-/// of an update. The memory of each group of items is loaded before the items are hashed, because
-/// the objects of a long list are not in the cache.
-pub fn hash_list(
-    hasher: Hasher,
-    list: &Bound<'_, PyList>,
-    start: usize,
-    hashes: &mut Vec<u64>,
-    len: usize,
-) -> usize {
-    const GROUP: usize = 32;
-    let mut index = start;
-    // In a free-threaded Python, another thread could remove the items meanwhile.
-    while cfg!(not(Py_GIL_DISABLED)) && hashes.len() < len && index < list.len() {
-        let group = GROUP.min(list.len() - index).min(len - hashes.len());
-        let mut items = [ptr::null_mut(); GROUP];
-        for (i, item) in items[..group].iter_mut().enumerate() {
-            // SAFETY: the index is inside the list.
-            *item = unsafe { ffi::PyList_GetItem(list.as_ptr(), (index + i) as isize) };
-            prefetch_object(*item);
-        }
-        for item in &items[..group] {
-            // SAFETY: the list keeps the item: this thread holds the GIL, and `hash_fast` runs no
-            // Python code.
-            let item = unsafe { Borrowed::from_ptr(list.py(), *item) };
-            let Some(hash) = hash_fast(hasher, item) else { return index };
-            hashes.push(hash);
-            index += 1;
-        }
-    }
-    index
-}
-
-/// Asks the CPU to load an object. A short string has its text in the second cache line.
-#[inline(always)]
-fn prefetch_object(object: *const ffi::PyObject) {
-    #[cfg(target_arch = "x86_64")]
-    {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        // SAFETY: a prefetch never faults.
-        unsafe {
-            _mm_prefetch::<_MM_HINT_T0>(object.cast());
-            _mm_prefetch::<_MM_HINT_T0>(object.cast::<i8>().wrapping_add(64));
-        }
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = object;
 }

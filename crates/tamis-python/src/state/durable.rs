@@ -5,7 +5,7 @@ use std::path::Path;
 use tamis::{Answers, DigestSet, Hasher};
 use tamis_state::{SeenLog, StateError, StoredDigest};
 
-use crate::state::Refusal;
+use crate::refusal::Refusal;
 
 /// An exact set of digests, and the log of the digests on disk.
 pub struct DurableSet<D: StoredDigest> {

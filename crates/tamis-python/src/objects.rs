@@ -3,10 +3,10 @@
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyList};
 
-use crate::batch::Operation;
-use crate::core::Core;
 use crate::keys::{Encoding, Keys};
-use crate::raw::slots::hash_list;
+use crate::raw::hash::hash_list;
+use crate::set::SharedSet;
+use crate::state::Operation;
 
 /// The number of items that are hashed before the set tests these items.
 const CHUNK: usize = 1024;
@@ -18,12 +18,12 @@ const CHUNK: usize = 1024;
 /// The exception for an item that the set cannot hold, the refusal of the set, or the exception of
 /// the iterable. The items of earlier chunks have been inserted.
 pub fn answers<'py>(
-    core: &Core,
+    set: &SharedSet,
     items: &Bound<'py, PyAny>,
     operation: Operation,
 ) -> PyResult<Bound<'py, PyList>> {
     let list = PyList::empty(items.py());
-    each_chunk(core, items, operation, |found| {
+    each_chunk(set, items, operation, |found| {
         for answer in found.iter() {
             list.append(PyBool::new(items.py(), answer))?;
         }
@@ -37,20 +37,20 @@ pub fn answers<'py>(
 /// # Errors
 ///
 /// As [`answers`].
-pub fn update(core: &Core, items: &Bound<'_, PyAny>) -> PyResult<()> {
-    each_chunk(core, items, Operation::Insert, |_| Ok(()))
+pub fn update(set: &SharedSet, items: &Bound<'_, PyAny>) -> PyResult<()> {
+    each_chunk(set, items, Operation::Insert, |_| Ok(()))
 }
 
 fn each_chunk(
-    core: &Core,
+    set: &SharedSet,
     items: &Bound<'_, PyAny>,
     operation: Operation,
     mut each: impl FnMut(&tamis::Answers) -> PyResult<()>,
 ) -> PyResult<()> {
-    let (py, encoding) = (items.py(), core.encoding()?);
+    let (py, encoding) = (items.py(), set.encoding()?);
     let mut keys = encoding.keys();
     let mut run = |keys: &mut Keys| {
-        each(&core.run_keys(py, keys, operation)?)?;
+        each(&set.run_keys(py, keys, operation)?)?;
         keys.clear();
         py.check_signals()
     };

@@ -4,13 +4,14 @@ use std::path::Path;
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use tamis::{Answers, AnyFilter, Bits, CompressedSet, Digest, DigestSet, Hasher, MergeError};
+use tamis::{Bits, CompressedSet};
 use tamis_formats::{Contents, Format, TamisFile};
 
-use crate::core::Core;
+use crate::decode_args::DecodeArgs;
 use crate::errors;
-use crate::files::{self, DecodeArgs};
-use crate::state::{Foreign, Refusal, State};
+use crate::files;
+use crate::refusal::Refusal;
+use crate::state::{Foreign, State};
 
 /// Returns an independent copy in memory.
 ///
@@ -33,178 +34,14 @@ pub fn copy(state: &State) -> Result<State, Refusal> {
 }
 
 /// Copies a filter into memory.
-fn owned<B: Bits<Word = u64>>(file: &TamisFile<B>) -> Result<TamisFile, Refusal> {
+///
+/// # Errors
+///
+/// [`Refusal::Memory`].
+pub fn owned<B: Bits<Word = u64>>(file: &TamisFile<B>) -> Result<TamisFile, Refusal> {
     let mut bytes = Vec::new();
     file.write_to(&mut bytes).map_err(|_| Refusal::Memory)?;
     TamisFile::decode(&bytes).map_err(|_| Refusal::Memory)
-}
-
-/// Merges all items of `other` into `slf`.
-///
-/// # Errors
-///
-/// `MergeError` if the sets differ in their layout or there is no space.
-pub fn merge(slf: &Bound<'_, Core>, other: &Bound<'_, Core>) -> PyResult<()> {
-    let py = slf.py();
-    if slf.is(other) {
-        // A merge reads the other set while it writes this one.
-        let mut state = slf.get().state().write(py)?;
-        return py.detach(|| {
-            let same = copy(&state).map_err(errors::refused)?;
-            merge_into(&mut state, &same)
-        });
-    }
-    // Two threads may merge the same two sets into each other. Both take the sets in one order.
-    let is_first = slf.as_ptr() < other.as_ptr();
-    let early = if is_first { None } else { Some(other.get().state().read(py)?) };
-    let mut state = slf.get().state().write(py)?;
-    let other = match early {
-        Some(other) => other,
-        None => other.get().state().read(py)?,
-    };
-    py.detach(|| merge_into(&mut state, &other))?;
-    drop((state, other));
-    slf.get().check_after_merge(py)
-}
-
-fn merge_into(state: &mut State, other: &State) -> PyResult<()> {
-    fn filters<B: Bits<Word = u64>>(
-        into: &mut TamisFile,
-        from: &AnyFilter<B>,
-        added: u64,
-    ) -> Result<(), MergeError> {
-        into.filter.merge(from)?;
-        into.added = into.added.saturating_add(added);
-        Ok(())
-    }
-    let merged = match (state, other) {
-        (State::Owned(into), State::Owned(from)) => filters(into, &from.filter, from.added),
-        (State::Owned(into), State::Mapped(from)) => filters(into, &from.filter, from.added),
-        (State::Owned(into), State::Shared(from)) => {
-            let from = AnyFilter::from((**from).clone().into_owned());
-            filters(into, &from, 0)
-        }
-        (State::Shared(into), State::Shared(from)) => into.merge(&**from),
-        (State::Shared(into), State::Owned(from)) => merge_shared(into, &from.filter)?,
-        (State::Shared(into), State::Mapped(from)) => merge_shared(into, &from.filter)?,
-        (State::Digests64(into, hasher), from)
-            if digests64(from).is_some_and(|it| it.1 == *hasher) =>
-        {
-            let (from, _) = digests64(from).expect("checked above");
-            return each_batch(from, |digests, new| Ok(into.insert_each(digests, new)?));
-        }
-        (State::Digests128(into, hasher), from)
-            if digests128(from).is_some_and(|it| it.1 == *hasher) =>
-        {
-            let (from, _) = digests128(from).expect("checked above");
-            return each_batch(from, |digests, new| Ok(into.insert_each(digests, new)?));
-        }
-        (State::Durable64(into), from)
-            if digests64(from).is_some_and(|it| it.1 == into.hasher()) =>
-        {
-            let (from, _) = digests64(from).expect("checked above");
-            return each_batch(from, |digests, new| into.insert(digests, new));
-        }
-        (State::Durable128(into), from)
-            if digests128(from).is_some_and(|it| it.1 == into.hasher()) =>
-        {
-            let (from, _) = digests128(from).expect("checked above");
-            return each_batch(from, |digests, new| into.insert(digests, new));
-        }
-        (State::Integers(into), State::Integers(from)) => {
-            into.or(from);
-            Ok(())
-        }
-        (State::Foreign(into), State::Foreign(from)) => {
-            let merged = into.contents.merge(&from.contents);
-            return merged.map_err(|error| errors::new("MergeError", error));
-        }
-        (State::Mapped(_), _) => return Err(errors::refused(Refusal::ReadOnly)),
-        (State::Closed, _) | (_, State::Closed) => return Err(errors::refused(Refusal::Closed)),
-        _ => {
-            return Err(errors::new(
-                "MergeError",
-                "only sets of one kind with the same hash function merge",
-            ));
-        }
-    };
-    merged.map_err(|error| errors::new("MergeError", error))
-}
-
-fn merge_shared<B: Bits<Word = u64>>(
-    into: &mut tamis::SharedBloom,
-    from: &AnyFilter<B>,
-) -> PyResult<Result<(), MergeError>> {
-    match from {
-        AnyFilter::SplitBlock(from) => Ok(into.merge(from)),
-        _ => Err(errors::new("MergeError", "a SharedBloom merges with a SharedBloom or a Bloom")),
-    }
-}
-
-/// Returns the 64-bit digests of an exact set, and their hash function.
-fn digests64(state: &State) -> Option<(&DigestSet<u64>, Hasher)> {
-    match state {
-        State::Digests64(set, hasher) => Some((set, *hasher)),
-        State::Durable64(set) => Some((set.set(), set.hasher())),
-        _ => None,
-    }
-}
-
-/// Returns the 128-bit digests of an exact set, and their hash function.
-fn digests128(state: &State) -> Option<(&DigestSet<u128>, Hasher)> {
-    match state {
-        State::Digests128(set, hasher) => Some((set, *hasher)),
-        State::Durable128(set) => Some((set.set(), set.hasher())),
-        _ => None,
-    }
-}
-
-/// Calls `each` with all digests of a set, in batches.
-fn each_batch<D: Digest>(
-    from: &DigestSet<D>,
-    mut each: impl FnMut(&[D], &mut Answers) -> Result<(), Refusal>,
-) -> PyResult<()> {
-    let (mut digests, mut new) = (Vec::with_capacity(1024), Answers::new());
-    let mut from = from.iter();
-    loop {
-        digests.clear();
-        digests.extend(from.by_ref().take(1024));
-        if digests.is_empty() {
-            return Ok(());
-        }
-        each(&digests, &mut new).map_err(errors::refused)?;
-    }
-}
-
-/// Tests whether two sets have the same parameters and the same items or bits.
-///
-/// # Errors
-///
-/// The exception of a signal handler.
-pub fn equals(slf: &Bound<'_, Core>, other: &Bound<'_, Core>) -> PyResult<bool> {
-    if slf.is(other) {
-        return Ok(true);
-    }
-    let py = slf.py();
-    // A reader waits behind a waiting writer. All threads take two sets in one order, so that no
-    // two threads wait for each other.
-    let (one, two) = if slf.as_ptr() < other.as_ptr() { (slf, other) } else { (other, slf) };
-    let (one, two) = (one.get().state().read(py)?, two.get().state().read(py)?);
-    Ok(py.detach(|| match (&*one, &*two) {
-        (State::Owned(one), State::Owned(two)) => one.filter == two.filter,
-        (State::Mapped(one), State::Mapped(two)) => one.filter == two.filter,
-        (State::Mapped(one), State::Owned(two)) | (State::Owned(two), State::Mapped(one)) => {
-            owned(one).is_ok_and(|one| one.filter == two.filter)
-        }
-        (State::Shared(one), State::Shared(two)) => one == two,
-        (State::Digests64(one, a), State::Digests64(two, b)) => a == b && one == two,
-        (State::Digests128(one, a), State::Digests128(two, b)) => a == b && one == two,
-        (State::Integers(one), State::Integers(two)) => one == two,
-        (State::Foreign(one), State::Foreign(two)) => {
-            one.format.name == two.format.name && one.contents == two.contents
-        }
-        _ => false,
-    }))
 }
 
 /// Returns the contents of a file in another format, and the format.

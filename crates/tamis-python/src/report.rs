@@ -5,8 +5,9 @@ use pyo3::types::PyDict;
 use tamis::{AnyFilter, Bits, Filter, Span};
 use tamis_formats::{FilterInfo, ItemCount};
 
-use crate::core::storage;
-use crate::state::{Refusal, State};
+use crate::refusal::Refusal;
+use crate::state::State;
+use crate::storage;
 
 /// The report of a larger filter comes from a part of the filter.
 const SAMPLE_BYTES: u64 = 64 << 20;

@@ -1,0 +1,180 @@
+//! Merges and compares two sets.
+
+use std::ptr;
+
+use pyo3::prelude::*;
+use tamis::{Answers, AnyFilter, Bits, Digest, DigestSet, Hasher, MergeError};
+use tamis_formats::TamisFile;
+
+use crate::errors;
+use crate::refusal::Refusal;
+use crate::set::SharedSet;
+use crate::state::State;
+use crate::storage::{copy, owned};
+
+/// Merges all items of `other` into `slf`.
+///
+/// # Errors
+///
+/// `MergeError` if the sets differ in their layout or there is no space.
+pub fn merge(py: Python<'_>, slf: &SharedSet, other: &SharedSet) -> PyResult<()> {
+    if ptr::eq(slf, other) {
+        // A merge reads the other set while it writes this one.
+        let mut state = slf.state().write(py)?;
+        return py.detach(|| {
+            let same = copy(&state).map_err(errors::refused)?;
+            merge_into(&mut state, &same)
+        });
+    }
+    // Two threads may merge the same two sets into each other. Both take the sets in one order.
+    let is_first = ptr::from_ref(slf) < ptr::from_ref(other);
+    let early = if is_first { None } else { Some(other.state().read(py)?) };
+    let mut state = slf.state().write(py)?;
+    let other = match early {
+        Some(other) => other,
+        None => other.state().read(py)?,
+    };
+    py.detach(|| merge_into(&mut state, &other))?;
+    drop((state, other));
+    slf.check_after_merge(py)
+}
+
+fn merge_into(state: &mut State, other: &State) -> PyResult<()> {
+    fn filters<B: Bits<Word = u64>>(
+        into: &mut TamisFile,
+        from: &AnyFilter<B>,
+        added: u64,
+    ) -> Result<(), MergeError> {
+        into.filter.merge(from)?;
+        into.added = into.added.saturating_add(added);
+        Ok(())
+    }
+    let merged = match (state, other) {
+        (State::Owned(into), State::Owned(from)) => filters(into, &from.filter, from.added),
+        (State::Owned(into), State::Mapped(from)) => filters(into, &from.filter, from.added),
+        (State::Owned(into), State::Shared(from)) => {
+            let from = AnyFilter::from((**from).clone().into_owned());
+            filters(into, &from, 0)
+        }
+        (State::Shared(into), State::Shared(from)) => into.merge(&**from),
+        (State::Shared(into), State::Owned(from)) => merge_shared(into, &from.filter)?,
+        (State::Shared(into), State::Mapped(from)) => merge_shared(into, &from.filter)?,
+        (State::Digests64(into, hasher), from)
+            if digests64(from).is_some_and(|it| it.1 == *hasher) =>
+        {
+            let (from, _) = digests64(from).expect("checked above");
+            return each_batch(from, |digests, new| Ok(into.insert_each(digests, new)?));
+        }
+        (State::Digests128(into, hasher), from)
+            if digests128(from).is_some_and(|it| it.1 == *hasher) =>
+        {
+            let (from, _) = digests128(from).expect("checked above");
+            return each_batch(from, |digests, new| Ok(into.insert_each(digests, new)?));
+        }
+        (State::Durable64(into), from)
+            if digests64(from).is_some_and(|it| it.1 == into.hasher()) =>
+        {
+            let (from, _) = digests64(from).expect("checked above");
+            return each_batch(from, |digests, new| into.insert(digests, new));
+        }
+        (State::Durable128(into), from)
+            if digests128(from).is_some_and(|it| it.1 == into.hasher()) =>
+        {
+            let (from, _) = digests128(from).expect("checked above");
+            return each_batch(from, |digests, new| into.insert(digests, new));
+        }
+        (State::Integers(into), State::Integers(from)) => {
+            into.or(from);
+            Ok(())
+        }
+        (State::Foreign(into), State::Foreign(from)) => {
+            let merged = into.contents.merge(&from.contents);
+            return merged.map_err(|error| errors::new("MergeError", error));
+        }
+        (State::Mapped(_), _) => return Err(errors::refused(Refusal::ReadOnly)),
+        (State::Closed, _) | (_, State::Closed) => return Err(errors::refused(Refusal::Closed)),
+        _ => {
+            return Err(errors::new(
+                "MergeError",
+                "only sets of one kind with the same hash function merge",
+            ));
+        }
+    };
+    merged.map_err(|error| errors::new("MergeError", error))
+}
+
+fn merge_shared<B: Bits<Word = u64>>(
+    into: &mut tamis::SharedBloom,
+    from: &AnyFilter<B>,
+) -> PyResult<Result<(), MergeError>> {
+    match from {
+        AnyFilter::SplitBlock(from) => Ok(into.merge(from)),
+        _ => Err(errors::new("MergeError", "a SharedBloom merges with a SharedBloom or a Bloom")),
+    }
+}
+
+/// Returns the 64-bit digests of an exact set, and their hash function.
+fn digests64(state: &State) -> Option<(&DigestSet<u64>, Hasher)> {
+    match state {
+        State::Digests64(set, hasher) => Some((set, *hasher)),
+        State::Durable64(set) => Some((set.set(), set.hasher())),
+        _ => None,
+    }
+}
+
+/// Returns the 128-bit digests of an exact set, and their hash function.
+fn digests128(state: &State) -> Option<(&DigestSet<u128>, Hasher)> {
+    match state {
+        State::Digests128(set, hasher) => Some((set, *hasher)),
+        State::Durable128(set) => Some((set.set(), set.hasher())),
+        _ => None,
+    }
+}
+
+/// Calls `each` with all digests of a set, in batches.
+fn each_batch<D: Digest>(
+    from: &DigestSet<D>,
+    mut each: impl FnMut(&[D], &mut Answers) -> Result<(), Refusal>,
+) -> PyResult<()> {
+    let (mut digests, mut new) = (Vec::with_capacity(1024), Answers::new());
+    let mut from = from.iter();
+    loop {
+        digests.clear();
+        digests.extend(from.by_ref().take(1024));
+        if digests.is_empty() {
+            return Ok(());
+        }
+        each(&digests, &mut new).map_err(errors::refused)?;
+    }
+}
+
+/// Tests whether two sets have the same parameters and the same items or bits.
+///
+/// # Errors
+///
+/// The exception of a signal handler.
+pub fn equals(py: Python<'_>, slf: &SharedSet, other: &SharedSet) -> PyResult<bool> {
+    if ptr::eq(slf, other) {
+        return Ok(true);
+    }
+    // A reader waits behind a waiting writer. All threads take two sets in one order, so that no
+    // two threads wait for each other.
+    let (one, two) =
+        if ptr::from_ref(slf) < ptr::from_ref(other) { (slf, other) } else { (other, slf) };
+    let (one, two) = (one.state().read(py)?, two.state().read(py)?);
+    Ok(py.detach(|| match (&*one, &*two) {
+        (State::Owned(one), State::Owned(two)) => one.filter == two.filter,
+        (State::Mapped(one), State::Mapped(two)) => one.filter == two.filter,
+        (State::Mapped(one), State::Owned(two)) | (State::Owned(two), State::Mapped(one)) => {
+            owned(one).is_ok_and(|one| one.filter == two.filter)
+        }
+        (State::Shared(one), State::Shared(two)) => one == two,
+        (State::Digests64(one, a), State::Digests64(two, b)) => a == b && one == two,
+        (State::Digests128(one, a), State::Digests128(two, b)) => a == b && one == two,
+        (State::Integers(one), State::Integers(two)) => one == two,
+        (State::Foreign(one), State::Foreign(two)) => {
+            one.format.name == two.format.name && one.contents == two.contents
+        }
+        _ => false,
+    }))
+}

@@ -1,0 +1,32 @@
+//! The reasons why a set refuses an operation.
+
+use tamis::{InsertError, OutOfMemory};
+
+/// The reason why a set refuses a batch.
+#[derive(Debug)]
+pub enum Refusal {
+    /// The file of the filter was closed.
+    Closed,
+    /// The filter is in a mapped file.
+    ReadOnly,
+    /// The filter has no space. `inserted` items of the batch were inserted.
+    Full { why: String, inserted: usize },
+    /// The file of the set failed.
+    Log(String),
+    /// There is no memory.
+    Memory,
+    /// The kind of the set does not have the operation.
+    Unsupported(&'static str),
+}
+
+impl From<InsertError> for Refusal {
+    fn from(error: InsertError) -> Self {
+        Refusal::Full { why: error.to_string(), inserted: error.inserted }
+    }
+}
+
+impl From<OutOfMemory> for Refusal {
+    fn from(_: OutOfMemory) -> Self {
+        Refusal::Memory
+    }
+}
