@@ -5,8 +5,8 @@ In ``settings.py``::
     DUPEFILTER_CLASS = "tamis.scrapy.DupeFilter"
 
 The filter holds an exact set of request fingerprints: 16 bytes of memory for a request, instead of
-the 200 bytes of Scrapy's own filter. With ``JOBDIR``, the set is in a file of this folder, where it
-survives a killed crawler.
+the 200 bytes of Scrapy's own filter. With ``JOBDIR``, the set and the unfinished requests are in
+files of this folder. A crawler that was killed goes on with these requests.
 
 ==========================  =================================================================
 setting                     meaning
@@ -16,7 +16,8 @@ setting                     meaning
 ``TAMIS_RATE``              the rate of ``"bloom"`` and of a server, by default 0.0001
 ``TAMIS_ITEMS``             how many requests a window or a server expects, by default a million
 ``TAMIS_EXPIRE``            the seconds after which a page may be crawled again; it is crawled
-                            again at the latest after a quarter more time
+                            again at the latest after a quarter more time, or after twice the
+                            time with ``"bloom"`` and a server
 ``TAMIS_MARK``              ``"scheduled"`` (default) or ``"success"``: a request counts as seen
                             once its response came with a status below 400
 ``TAMIS_URL``               the server of `ServerDupeFilter`, by default
@@ -25,7 +26,8 @@ setting                     meaning
 ==========================  =================================================================
 
 The statistics ``dupefilter/filtered`` and ``dupefilter/unique`` count requests. For filters with a
-rate, ``dupefilter/expected_skips`` estimates how many pages were skipped by mistake.
+rate, ``dupefilter/expected_skips`` estimates how many pages were skipped by mistake. If the set
+fails during a crawl, the spider is closed with the reason ``dupefilter_error``.
 """
 
 from tamis.scrapy._dupe_filter import DupeFilter, ServerDupeFilter

@@ -4,137 +4,216 @@ from __future__ import annotations
 
 import logging
 import os
+import shutil
 from typing import TYPE_CHECKING
 
 from scrapy import signals
 from scrapy.dupefilters import BaseDupeFilter
+from scrapy.utils.defer import deferred_from_coro
 from scrapy.utils.job import job_dir
+from scrapy.utils.request import referer_str
 
-from tamis.scrapy._seen import ExactSet, FilterSet, SeenSet, ServerSet
+import tamis
+from tamis.scrapy import _settings
+from tamis.scrapy._journal import Journal
+from tamis.scrapy._seen import ExactSet, FilterSet, SeenSet
+from tamis.scrapy._server import ServerSet
+from tamis.scrapy._unfinished import Unfinished
 
 if TYPE_CHECKING:
-    from typing import Self
+    from typing import Any, Self
 
     from scrapy.crawler import Crawler
     from scrapy.http import Request, Response
-    from scrapy.settings import BaseSettings
     from scrapy.spiders import Spider
 
 _log = logging.getLogger(__name__)
 
-# The requests between two estimates of a filter's rate.
+# The most new requests between two estimates of a filter's rate.
 _ESTIMATE_EVERY = 10_000
 
-# The key of a request's fingerprint in its meta.
-_META = "tamis_fingerprint"
+# The reason of a spider that was closed because its set failed.
+_CLOSE_REASON = "dupefilter_error"
 
 
 class DupeFilter(BaseDupeFilter):
     """Filters requests that were seen before, by their fingerprints."""
 
-    def __init__(self, seen: SeenSet, crawler: Crawler, marks_success: bool) -> None:
+    def __init__(
+        self,
+        seen: SeenSet,
+        crawler: Crawler,
+        marks_success: bool = False,
+        journal: Journal | None = None,
+    ) -> None:
         super().__init__()
         self._seen = seen
+        self._crawler = crawler
         self._stats = crawler.stats
         self._fingerprinter = crawler.request_fingerprinter
         self._debug = crawler.settings.getbool("DUPEFILTER_DEBUG")
         self._is_logged = False
         self._marks_success = marks_success
-        # The requests whose response has not come yet.
-        self._pending: set[bytes] = set()
-        # The pending requests that have a response, which middlewares may still retry or redirect.
-        self._downloaded: set[bytes] = set()
+        self._unfinished: Unfinished | None = None
+        # The fingerprints since the set failed.
+        self._failed: set[bytes] | None = None
         self._unique = 0
         self._expected_skips = 0.0
-        self._rate = 0.0
+        self._rate: float | None = 0.0
+        self._next_estimate = 0
+        if marks_success or journal is not None:
+            self._unfinished = Unfinished(crawler, journal, marks_success)
         if marks_success:
             crawler.signals.connect(self._on_response, signal=signals.response_received)
-            crawler.signals.connect(self._on_downloaded, signal=signals.response_downloaded)
-            crawler.signals.connect(self._on_left, signal=signals.request_left_downloader)
-            crawler.signals.connect(self._on_dropped, signal=signals.request_dropped)
+        if journal is not None and journal.is_after_kill:
+            crawler.signals.connect(self._on_opened, signal=signals.spider_opened)
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
-        settings = crawler.settings
-        mark = settings.get("TAMIS_MARK", "scheduled")
-        if mark not in ("scheduled", "success"):
-            raise ValueError(f"TAMIS_MARK must be 'scheduled' or 'success', and not {mark!r}")
-        return cls(cls._seen_set(crawler), crawler, mark == "success")
+        try:
+            return cls._of(crawler)
+        except (OSError, ValueError, ImportError, tamis.TamisError) as error:
+            # Scrapy closes the engine, which raises another exception that hides this one.
+            _log.error("The dupe filter cannot start: %s", error)
+            raise
 
     @classmethod
-    def _seen_set(cls, crawler: Crawler) -> SeenSet:
+    def _of(cls, crawler: Crawler) -> Self:
+        mark = _settings.choice(crawler.settings, "TAMIS_MARK", "scheduled", "success")
+        folder = job_dir(crawler.settings)
+        if folder is None:
+            return cls(cls._seen_set(crawler, None), crawler, mark == "success")
+        journal = Journal(folder)
+        try:
+            seen = cls._seen_set(crawler, folder)
+        except BaseException:
+            journal.abandon()
+            raise
+        if journal.is_after_kill:
+            # Scrapy writes the state of its queue when a crawler stops. After a kill, the files of
+            # the queue do not match the state, and the journal has their requests.
+            shutil.rmtree(os.path.join(folder, "requests.queue"), ignore_errors=True)
+        return cls(seen, crawler, mark == "success", journal)
+
+    @classmethod
+    def _seen_set(cls, crawler: Crawler, folder: str | None) -> SeenSet:
         settings = crawler.settings
-        folder = job_dir(settings)
-        if folder is not None:
-            os.makedirs(folder, exist_ok=True)
-        kind = settings.get("TAMIS_SEEN", "exact")
-        if kind == "exact":
-            return ExactSet(folder, _expire(settings))
-        if kind == "bloom":
-            return FilterSet(folder, _expire(settings), _rate(settings), _items(settings))
-        raise ValueError(f"TAMIS_SEEN must be 'exact' or 'bloom', and not {kind!r}")
+        expire = _settings.expire_seconds(settings)
+        if _settings.choice(settings, "TAMIS_SEEN", "exact", "bloom") == "exact":
+            return ExactSet(folder, expire)
+        return FilterSet(folder, expire, _settings.rate(settings), _settings.items(settings))
 
     def request_seen(self, request: Request) -> bool:
         """Test whether a request was seen, and mark it as seen."""
         fingerprint = self._fingerprinter.fingerprint(request)
+        if self._failed is None:
+            try:
+                if self._is_seen(fingerprint, request):
+                    return True
+                self._count_unique()
+                return False
+            except tamis.TamisError as error:
+                self._stop(error)
+        # A request that cannot be tested goes into the queue, where a job keeps it.
+        assert self._failed is not None
+        is_seen = fingerprint in self._failed
+        self._failed.add(fingerprint)
+        return is_seen
+
+    def _is_seen(self, fingerprint: bytes, request: Request) -> bool:
+        unfinished = self._unfinished
+        if unfinished is None:
+            return not self._seen.add(fingerprint)
+        if unfinished.is_recovering:
+            if not self._marks_success:
+                # A filter that is saved once a minute may not have the fingerprint.
+                self._seen.add(fingerprint)
+            return False
         if self._marks_success:
-            if fingerprint in self._pending or self._seen.contains(fingerprint):
+            carried = unfinished.carried(request)
+            if unfinished.is_pending(fingerprint):
+                unfinished.join(fingerprint, carried)
                 return True
-            self._pending.add(fingerprint)
-            # A redirect and a retry are other requests, but keep the meta of this request.
-            request.meta[_META] = fingerprint
-        elif not self._seen.add(fingerprint):
+            if self._seen.contains(fingerprint):
+                for redirected in carried:
+                    self._seen.add(redirected)
+                return True
+            unfinished.add(fingerprint, request)
+            return False
+        # The journal has a request before the set, so a kill between both loses no page.
+        if self._seen.contains(fingerprint):
             return True
-        self._count_unique()
-        return False
+        unfinished.add(fingerprint, request)
+        if self._seen.add(fingerprint):
+            return False
+        # Another spider was faster.
+        unfinished.remove(fingerprint)
+        return True
 
     def _count_unique(self) -> None:
-        if self._unique % _ESTIMATE_EVERY == 0:
+        if self._unique >= self._next_estimate and self._rate is not None:
             self._rate = self._seen.rate()
+            step = min(max(self._unique // 16, 16), _ESTIMATE_EVERY)
+            self._next_estimate = self._unique + step
+            self._report()
         self._unique += 1
         # Of all new requests, the share `rate` looked seen and was not counted here.
-        self._expected_skips += self._rate / (1 - self._rate) if self._rate < 1 else 1
-        if self._stats is not None:
-            self._stats.inc_value("dupefilter/unique")
+        if self._rate is not None:
+            self._expected_skips += self._rate / (1 - self._rate) if self._rate < 1 else 1
+        self._stats.inc_value("dupefilter/unique")
 
-    def _on_response(self, response: Response, request: Request, spider: Spider) -> None:
-        fingerprint = request.meta.get(_META)
-        if fingerprint is None:
+    def _report(self) -> None:
+        if self._rate is not None:
+            self._stats.set_value("dupefilter/expected_skips", round(self._expected_skips, 3))
+
+    def _on_response(self, response: Response, request: Request, **_: Any) -> None:
+        if response.status >= 400 or self._unfinished is None or self._failed is not None:
             return
-        self._pending.discard(fingerprint)
-        if response.status < 400:
-            self._seen.add(fingerprint)
+        try:
+            for fingerprint in self._unfinished.take_succeeded(request):
+                self._seen.add(fingerprint)
+        except tamis.TamisError as error:
+            self._stop(error)
 
-    def _on_downloaded(self, response: Response, request: Request, spider: Spider) -> None:
-        fingerprint = request.meta.get(_META)
-        if fingerprint in self._pending:
-            self._downloaded.add(fingerprint)
+    def _on_opened(self, **_: Any) -> None:
+        assert self._unfinished is not None
+        count = self._unfinished.recover()
+        _log.info("Resuming a crawl that was killed (%d requests were not finished)", count)
 
-    def _on_left(self, request: Request, spider: Spider) -> None:
-        # A request that leaves the downloader without a response has failed, so its page may be
-        # requested again.
-        fingerprint = request.meta.get(_META)
-        if fingerprint not in self._downloaded:
-            self._pending.discard(fingerprint)
-        self._downloaded.discard(fingerprint)
-
-    def _on_dropped(self, request: Request, spider: Spider) -> None:
-        self._pending.discard(request.meta.get(_META, b""))
+    def _stop(self, error: tamis.TamisError) -> None:
+        """Close the spider, because requests cannot be tested any more."""
+        self._failed = set()
+        _log.error("The dupe filter failed, and closes the spider: %s", error)
+        try:
+            engine = self._crawler.engine
+        except RuntimeError:
+            # A crawler without an engine has no spider to close.
+            return
+        deferred_from_coro(engine.close_spider_async(reason=_CLOSE_REASON))
 
     def close(self, reason: str) -> None:
         """Put the set on the disk, and report."""
-        if self._rate and self._stats is not None:
-            self._stats.set_value("dupefilter/expected_skips", round(self._expected_skips, 3))
-        self._seen.close()
+        self._report()
+        try:
+            self._seen.close()
+        finally:
+            if self._unfinished is not None:
+                self._unfinished.close(reason == "finished")
 
     def log(self, request: Request, spider: Spider) -> None:
         """Count a filtered request, and log the first one, or each one with DUPEFILTER_DEBUG."""
-        if self._debug or not self._is_logged:
-            note = "" if self._debug else " (DUPEFILTER_DEBUG shows all duplicates)"
-            _log.debug("Filtered duplicate request: %s%s", request, note, extra={"spider": spider})
+        if self._debug:
+            message = "Filtered duplicate request: %(request)s (referer: %(referer)s)"
+            values = {"request": request, "referer": referer_str(request)}
+            _log.debug(message, values, extra={"spider": spider})
+        elif not self._is_logged:
+            message = (
+                "Filtered duplicate request: %(request)s - no more duplicates will be shown (see "
+                "DUPEFILTER_DEBUG to show all duplicates)"
+            )
+            _log.debug(message, {"request": request}, extra={"spider": spider})
             self._is_logged = True
-        if self._stats is not None:
-            self._stats.inc_value("dupefilter/filtered")
+        self._stats.inc_value("dupefilter/filtered")
 
 
 class ServerDupeFilter(DupeFilter):
@@ -145,38 +224,20 @@ class ServerDupeFilter(DupeFilter):
         DUPEFILTER_CLASS = "tamis.scrapy.ServerDupeFilter"
         TAMIS_URL = "redis://127.0.0.1:6379/0"
 
-    One command tests and marks a request, so two spiders never crawl the same page at the same time.
+    One command tests and marks a request, so two spiders never crawl a page at the same time. With
+    ``TAMIS_MARK = "success"``, another spider may crawl a page until its response has come.
     Needs the package ``redis``.
     """
 
     @classmethod
-    def _seen_set(cls, crawler: Crawler) -> SeenSet:
+    def _seen_set(cls, crawler: Crawler, folder: str | None) -> SeenSet:
         settings = crawler.settings
         url = settings.get("TAMIS_URL", "redis://127.0.0.1:6379/0")
         spider = crawler.spider or crawler.spidercls
-        key = settings.get("TAMIS_KEY") or f"{spider.name}:seen"
-        return ServerSet(url, key, _expire(settings), _rate(settings), _items(settings))
-
-
-def _expire(settings: BaseSettings) -> float | None:
-    expire = settings.get("TAMIS_EXPIRE")
-    if expire is None:
-        return None
-    seconds = float(expire)
-    if not 1 <= seconds < 1e12:
-        raise ValueError(f"TAMIS_EXPIRE must be at least 1 second, and not {expire!r}")
-    return seconds
-
-
-def _rate(settings: BaseSettings) -> float:
-    rate = settings.getfloat("TAMIS_RATE", 0.0001)
-    if not 0 < rate < 1:
-        raise ValueError(f"TAMIS_RATE must be between 0 and 1, and not {rate}")
-    return rate
-
-
-def _items(settings: BaseSettings) -> int:
-    items = settings.getint("TAMIS_ITEMS", 1_000_000)
-    if items < 1:
-        raise ValueError(f"TAMIS_ITEMS must be at least 1, and not {items}")
-    return items
+        return ServerSet(
+            url,
+            settings.get("TAMIS_KEY") or f"{spider.name}:seen",
+            _settings.expire_seconds(settings),
+            _settings.rate(settings),
+            _settings.items(settings),
+        )

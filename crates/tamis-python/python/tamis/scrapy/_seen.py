@@ -1,12 +1,16 @@
-"""Sets of request fingerprints."""
+"""Sets of request fingerprints in the memory and in the files of a job."""
 
 from __future__ import annotations
 
+import logging
 import os
 import time
-from typing import Any, Protocol
+from collections.abc import Callable, Iterator
+from typing import Protocol
 
 import tamis
+
+_log = logging.getLogger(__name__)
 
 # What the items of the state file are.
 _DESCRIPTION = "scrapy request fingerprints"
@@ -16,6 +20,13 @@ _GENERATIONS = 4
 
 # The seconds between two saves of a filter that is not written at once.
 _SAVE_SECONDS = 60
+
+_FILTER_NAME = "tamis-seen.tamis"
+
+# The file of Scrapy's own filter.
+_SCRAPY_NAME = "requests.seen"
+
+Clock = Callable[[], float]
 
 
 class SeenSet(Protocol):
@@ -29,8 +40,8 @@ class SeenSet(Protocol):
         """Insert a fingerprint. Returns True if it is new."""
         ...
 
-    def rate(self) -> float:
-        """Return the present rate, a probability; 0 for an exact set."""
+    def rate(self) -> float | None:
+        """Return the present rate, a probability; None for an exact set."""
         ...
 
     def close(self) -> None:
@@ -38,145 +49,256 @@ class SeenSet(Protocol):
         ...
 
 
+class _Generation:
+    """The fingerprints of a part of the time of expiry."""
+
+    __slots__ = ("digests", "path", "start")
+
+    def __init__(self, start: float, folder: str | None) -> None:
+        self.start = start
+        self.path = None if folder is None else _generation_path(folder, start)
+        self.digests: tamis.DigestFile | tamis.DigestSet = (
+            tamis.DigestSet()
+            if self.path is None
+            else tamis.DigestFile(self.path, description=_DESCRIPTION)
+        )
+
+    def remove(self) -> None:
+        """Delete the generation and its file."""
+        self.digests.close()
+        if self.path is not None:
+            os.remove(self.path)
+
+
 class ExactSet:
     """An exact set, in files of a folder or in memory.
 
-    With a time of expiry, the set has generations: a new one starts after a quarter of the time, and
-    one whose last item has expired is deleted.
+    With a time of expiry, the set has generations: a new one starts after a quarter of the time,
+    and one whose last item has expired is deleted. `clock` returns the seconds since 1970.
     """
 
-    def __init__(self, folder: str | None, expire: float | None) -> None:
+    def __init__(
+        self, folder: str | None, expire: float | None, clock: Clock = time.time
+    ) -> None:
         self._folder = folder
         self._expire = expire
-        self._generations: list[tuple[float, tamis.DigestFile | tamis.DigestSet]] = []
-        if folder is not None:
-            starts = sorted(
-                start for name in os.listdir(folder) if (start := _start(name)) is not None
-            )
-            self._generations = [(start, self._open(start)) for start in starts]
-        self._advance()
-
-    def _open(self, start: float) -> tamis.DigestFile | tamis.DigestSet:
-        if self._folder is None:
-            return tamis.DigestSet()
-        path = os.path.join(self._folder, f"tamis-seen-{start:.0f}.state")
-        return tamis.DigestFile(path, description=_DESCRIPTION)
+        self._clock = clock
+        self._generations: list[_Generation] = []
+        imported = 0
+        try:
+            if folder is not None:
+                _refuse_file(os.path.join(folder, _FILTER_NAME), "bloom", "exact")
+                for start in _starts_until(folder, clock()):
+                    self._generations.append(_Generation(start, folder))
+            is_new = not self._generations
+            self._advance()
+            if folder is not None and is_new:
+                for fingerprint in _scrapy_fingerprints(folder):
+                    imported += self._generations[-1].digests.add(fingerprint)
+        except BaseException:
+            self.close()
+            raise
+        if imported:
+            _log.info("Read %d fingerprints that Scrapy's own filter wrote", imported)
 
     def _advance(self) -> None:
-        now = time.time()
+        generations = self._generations
         if self._expire is None:
-            if not self._generations:
-                self._generations.append((now, self._open(now)))
+            if not generations:
+                generations.append(_Generation(float(int(self._clock())), self._folder))
             return
+        now = self._clock()
+        # A file name has whole seconds, so a generation may start up to a second from now. A later
+        # start shows that the clock went backwards.
+        if generations and generations[-1].start > now + 1:
+            for generation in generations:
+                generation.start = min(generation.start, now)
         span = self._expire / _GENERATIONS
-        while self._generations and self._generations[0][0] + span + self._expire <= now:
-            start, expired = self._generations.pop(0)
-            expired.close()
-            if self._folder is not None:
-                os.remove(os.path.join(self._folder, f"tamis-seen-{start:.0f}.state"))
-        if not self._generations or self._generations[-1][0] + span <= now:
-            # A name has whole seconds, so two generations need different seconds.
-            start = max(float(int(now)), self._generations[-1][0] + 1 if self._generations else 0)
-            self._generations.append((start, self._open(start)))
+        while generations and generations[0].start + span + self._expire <= now:
+            generations.pop(0).remove()
+        if not generations or generations[-1].start + span <= now:
+            start = float(int(now))
+            if generations:
+                start = max(start, float(int(generations[-1].start)) + 1)
+            # After a clock that went backwards, a file of this name may exist.
+            paths = [it.path for it in generations if it.path is not None]
+            while _generation_path(self._folder, start) in paths:
+                start += 1
+            generations.append(_Generation(start, self._folder))
 
     def contains(self, fingerprint: bytes) -> bool:
         self._advance()
-        return any(fingerprint in digests for _, digests in self._generations)
+        return any(fingerprint in it.digests for it in self._generations)
 
     def add(self, fingerprint: bytes) -> bool:
-        return not self.contains(fingerprint) and self._generations[-1][1].add(fingerprint)
+        return not self.contains(fingerprint) and self._generations[-1].digests.add(fingerprint)
 
-    def rate(self) -> float:
-        return 0.0
+    def rate(self) -> float | None:
+        return None
 
     def close(self) -> None:
-        for _, digests in self._generations:
-            digests.close()
+        for generation in self._generations:
+            generation.digests.close()
 
 
-def _start(name: str) -> float | None:
-    """Return the start of the generation of a file, from its name."""
-    if not (name.startswith("tamis-seen-") and name.endswith(".state")):
-        return None
-    digits = name.removeprefix("tamis-seen-").removesuffix(".state")
-    return float(digits) if digits.isdecimal() else None
+def _generation_path(folder: str | None, start: float) -> str | None:
+    return folder and os.path.join(folder, f"tamis-seen-{start:.0f}.state")
+
+
+def _starts(folder: str) -> list[float]:
+    """Return the starts of the generations of a folder, from the names of the files."""
+    starts = []
+    for name in os.listdir(folder):
+        digits = name.removeprefix("tamis-seen-").removesuffix(".state")
+        if name == f"tamis-seen-{digits}.state" and digits.isascii() and digits.isdecimal():
+            starts.append(float(digits))
+    return sorted(starts)
+
+
+def _starts_until(folder: str, now: float) -> list[float]:
+    """Return the starts of the generations of a folder, oldest first.
+
+    A generation of the future, from before the clock went backwards, would stay too long, so its
+    file gets the name of the present.
+    """
+    starts = _starts(folder)
+    for i in reversed(range(len(starts))):
+        if starts[i] > now + 1:
+            start = float(int(now))
+            while start in starts:
+                start -= 1
+            old, new = _generation_path(folder, starts[i]), _generation_path(folder, start)
+            os.rename(old or "", new or "")
+            starts[i] = start
+    return sorted(starts)
+
+
+def _refuse_file(path: str, found: str, wanted: str) -> None:
+    """Refuse a folder whose set is of another kind than the settings ask for."""
+    if os.path.exists(path):
+        raise ValueError(
+            f"{path}: this job has the set of TAMIS_SEEN={found!r}, and not of {wanted!r}: keep "
+            f"TAMIS_SEEN, use another JOBDIR, or remove the file to crawl all pages again"
+        )
+
+
+def _scrapy_fingerprints(folder: str) -> Iterator[bytes]:
+    """Yield the fingerprints of the file of Scrapy's own filter.
+
+    Scrapy writes a line of hexadecimal digits for a fingerprint; since 2.19, it writes two bytes of
+    length and the fingerprint. A torn fingerprint at the end is left out.
+    """
+    path = os.path.join(folder, _SCRAPY_NAME)
+    if not os.path.exists(path):
+        return
+    with open(path, "rb") as file:
+        first = file.read(1)
+        file.seek(0)
+        if first in b"0123456789abcdef":
+            for line in file:
+                try:
+                    yield bytes.fromhex(line.decode("ascii"))
+                except ValueError:
+                    continue
+        else:
+            while len(prefix := file.read(2)) == 2:
+                fingerprint = file.read(int.from_bytes(prefix, "big"))
+                if len(fingerprint) == int.from_bytes(prefix, "big"):
+                    yield fingerprint
 
 
 class FilterSet:
     """A filter, saved to a file of the folder once a minute and at the end.
 
-    A killed crawler forgets the requests since the last save, and crawls their pages again.
+    A killed crawler forgets the finished requests since the last save, and crawls their pages again
+    if they are linked again.
     """
 
-    def __init__(self, folder: str | None, expire: float | None, rate: float, items: int) -> None:
-        self._path = None if folder is None else os.path.join(folder, "tamis-seen.tamis")
+    def __init__(
+        self,
+        folder: str | None,
+        expire: float | None,
+        rate: float,
+        items: int,
+        clock: Clock = time.time,
+    ) -> None:
+        self._path = None if folder is None else os.path.join(folder, _FILTER_NAME)
         self._saved = time.monotonic()
+        self._clock = clock
+        # The last time of the clock, and how far the time of the window is ahead of the clock.
+        self._now = 0.0
+        self._ahead = 0.0
+        self._is_changed = False
+        if folder is not None:
+            for start in _starts(folder):
+                _refuse_file(_generation_path(folder, start) or "", "exact", "bloom")
         if self._path is not None and os.path.exists(self._path):
-            self._filter = tamis.open(self._path, writable=True)
-        elif expire is not None:
-            key = os.urandom(16)
-            slices = _GENERATIONS
-            self._filter = tamis.Window(items, rate, seconds=expire, slices=slices, key=key)
-        else:
-            self._filter = tamis.Growing(rate, key=os.urandom(16))
+            self._filter = _open_filter(self._path, expire, rate, items)
+            return
+        self._filter = _create_filter(expire, rate, items)
+        if folder is not None:
+            self._filter.update(_scrapy_fingerprints(folder))
+            # A folder that cannot be written shows this before the crawl.
+            self._save()
 
     def contains(self, fingerprint: bytes) -> bool:
+        self._advance()
         return fingerprint in self._filter
 
     def add(self, fingerprint: bytes) -> bool:
+        self._advance()
         is_new = self._filter.add(fingerprint)
+        self._is_changed |= is_new
         if self._path is not None and time.monotonic() - self._saved > _SAVE_SECONDS:
             self._save()
         return is_new
 
-    def rate(self) -> float:
+    def _advance(self) -> None:
+        if not isinstance(self._filter, tamis.Window):
+            return
+        now = self._clock()
+        # The time of a window never goes back, so the window's time runs on from there.
+        self._ahead += max(self._now - now, 0.0)
+        self._now = now
+        self._filter.advance(now + self._ahead)
+
+    def rate(self) -> float | None:
         return self._filter.estimate_rate()
 
     def close(self) -> None:
-        if self._path is not None:
+        if self._path is not None and self._is_changed:
             self._save()
 
     def _save(self) -> None:
-        self._filter.save(self._path or "")
+        if self._path is not None:
+            self._filter.save(self._path)
         self._saved = time.monotonic()
+        self._is_changed = False
 
 
-class ServerSet:
-    """A filter on a server: `tamis serve`, RedisBloom, Redis 8 or Valkey with a module of filters."""
+def _create_filter(expire: float | None, rate: float, items: int) -> tamis.Window | tamis.Growing:
+    key = os.urandom(16)
+    if expire is None:
+        return tamis.Growing(rate, key=key)
+    # One slice has space for all items of the time, because a crawl comes at once.
+    return tamis.Window(items, rate, seconds=expire, slices=1, clock=False, key=key)
 
-    def __init__(self, url: str, key: str, expire: float | None, rate: float, items: int) -> None:
-        import redis
 
-        self._client: Any = redis.Redis.from_url(url)
-        self._key = key
-        self._rate = rate
-        self._is_window = expire is not None
-        if expire is not None:
-            plan = ["KIND", "window", "ITEMS", items, "RATE", rate]
-            window = ["WINDOW", int(expire * 1000), "SLICES", _GENERATIONS]
-            self._reserve(redis.ResponseError, "TM.RESERVE", key, *plan, *window)
-        else:
-            self._reserve(redis.ResponseError, "BF.RESERVE", key, rate, items)
-
-    def _reserve(self, error_class: type[Exception], *command: Any) -> None:
-        try:
-            self._client.execute_command(*command)
-        except error_class as error:
-            # Another spider has created the filter.
-            if "exists" not in str(error):
-                raise
-
-    def contains(self, fingerprint: bytes) -> bool:
-        command = "TM.EXISTS" if self._is_window else "BF.EXISTS"
-        return bool(self._client.execute_command(command, self._key, fingerprint))
-
-    def add(self, fingerprint: bytes) -> bool:
-        command = "TM.ADD" if self._is_window else "BF.ADD"
-        return bool(self._client.execute_command(command, self._key, fingerprint))
-
-    def rate(self) -> float:
-        # The planned rate, because the reports of servers differ.
-        return self._rate
-
-    def close(self) -> None:
-        self._client.close()
+def _open_filter(path: str, expire: float | None, rate: float, items: int) -> tamis.Filter:
+    """Read the filter of a job, which must have the plan of the settings."""
+    filter = tamis.open(path, writable=True)
+    found = filter.info()
+    wanted = _create_filter(expire, rate, items).info()
+    for name, setting in (
+        ("kind", "TAMIS_EXPIRE"),
+        ("window_seconds", "TAMIS_EXPIRE"),
+        ("rate", "TAMIS_RATE"),
+        ("capacity", "TAMIS_ITEMS"),
+    ):
+        if found.get(name) != wanted.get(name):
+            raise ValueError(
+                f"{path}: the filter of this job has the {name.replace('_', ' ')} "
+                f"{found.get(name)}, and {setting} asks for {wanted.get(name)}: keep {setting}, "
+                f"use another JOBDIR, or remove the file to crawl all pages again"
+            )
+    return filter

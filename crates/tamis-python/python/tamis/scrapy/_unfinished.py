@@ -1,0 +1,160 @@
+"""Follows requests until they are finished.
+
+A request is finished when its callback or errback has ended, and all new requests are scheduled. A
+retry or a redirect is another object of Scrapy, but carries the keys of the first request in its
+meta. The first request is finished when the last object that carries its key is finished.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from scrapy import signals
+
+from tamis.scrapy._journal import Journal
+
+if TYPE_CHECKING:
+    from scrapy.crawler import Crawler
+    from scrapy.http import Request
+
+# The keys of a request, in its meta: the fingerprint, after the fingerprints of the requests that
+# were redirected to it. A request with `dont_filter` has a random key.
+META = "_tamis_keys"
+
+# The start of a random key.
+_RANDOM = b"dont_filter:"
+
+
+class Unfinished:
+    """The requests that were scheduled and are not finished."""
+
+    def __init__(self, crawler: Crawler, journal: Journal | None, keeps_pending: bool) -> None:
+        self._crawler = crawler
+        self._journal = journal
+        self._keeps_pending = keeps_pending
+        # The fingerprints of the requests without a good response.
+        self._pending: set[bytes] = set()
+        if keeps_pending and journal is not None:
+            self._pending.update(it for it in journal.keys() if not it.startswith(_RANDOM))
+        # The requests in the engine, with their keys.
+        self._in_engine: dict[Request, tuple[bytes, ...]] = {}
+        # The request in the engine that carries a key.
+        self._carriers: dict[bytes, Request] = {}
+        # The fingerprints that redirected to a pending fingerprint.
+        self._joined: dict[bytes, list[bytes]] = {}
+        # True while the requests of the journal are scheduled again.
+        self.is_recovering = False
+        connect = crawler.signals.connect
+        connect(self._on_scheduled, signal=signals.request_scheduled)
+        connect(self.update, signal=signals.request_reached_downloader)
+        connect(self.update, signal=signals.response_received)
+        connect(self.update, signal=signals.scheduler_empty)
+
+    def is_pending(self, fingerprint: bytes) -> bool:
+        """Test whether a request is on its way, and has not failed."""
+        if fingerprint in self._pending and fingerprint in self._carriers:
+            self.update()
+            return fingerprint in self._pending and not self._is_scraped(fingerprint)
+        return fingerprint in self._pending
+
+    def carried(self, request: Request) -> tuple[bytes, ...]:
+        """Return the keys of the request that a retry or a redirect goes on with.
+
+        A spider may copy the meta of a response into new requests, so only keys of requests that
+        are still in the downloader count.
+        """
+        keys = request.meta.get(META)
+        if not keys:
+            return ()
+        self.update()
+        return tuple(it for it in keys if it in self._carriers and not self._is_scraped(it))
+
+    def add(self, fingerprint: bytes, request: Request) -> None:
+        """Follow a new request."""
+        carried = self.carried(request)
+        request.meta[META] = (*carried, fingerprint)
+        for key in (*carried, fingerprint):
+            self._carriers.pop(key, None)
+        if self._keeps_pending:
+            self._pending.add(fingerprint)
+        if self._journal is not None:
+            self._journal.add(fingerprint, request, self._crawler.spider)
+
+    def remove(self, key: bytes) -> None:
+        """Stop to follow a key."""
+        self._carriers.pop(key, None)
+        self._pending.discard(key)
+        self._joined.pop(key, None)
+        if self._journal is not None:
+            self._journal.remove(key)
+
+    def join(self, fingerprint: bytes, carried: tuple[bytes, ...]) -> None:
+        """Mark requests that were redirected to a pending request together with it."""
+        self._joined.setdefault(fingerprint, []).extend(it for it in carried if it != fingerprint)
+
+    def take_succeeded(self, request: Request) -> list[bytes]:
+        """Return the fingerprints that a good response marks. They are not pending any more."""
+        succeeded: list[bytes] = []
+        for key in request.meta.get(META, ()):
+            if key in self._pending:
+                self._pending.discard(key)
+                succeeded += (key, *self._joined.pop(key, ()))
+        return succeeded
+
+    def update(self, **_: Any) -> None:
+        """Find the requests that came into the engine or left it."""
+        try:
+            slot = self._crawler.engine._slot
+        except RuntimeError:
+            # The crawler has no engine yet.
+            return
+        present = set() if slot is None else slot.inprogress
+        for request in self._in_engine.keys() - present:
+            for key in self._in_engine.pop(request):
+                if self._carriers.get(key) is request:
+                    self.remove(key)
+        for request in present - self._in_engine.keys():
+            keys = request.meta.get(META, ())
+            self._in_engine[request] = keys
+            for key in keys:
+                self._carriers.setdefault(key, request)
+
+    def recover(self) -> int:
+        """Schedule the requests of the journal again. Returns their number."""
+        engine, spider = self._crawler.engine, self._crawler.spider
+        assert self._journal is not None and spider is not None
+        self.is_recovering = True
+        count = 0
+        try:
+            for count, key in enumerate(self._journal.keys(), 1):
+                engine.crawl(self._journal.request(key, spider))
+        finally:
+            self.is_recovering = False
+        return count
+
+    def close(self, is_finished: bool) -> None:
+        """Record which requests are not finished."""
+        self.update()
+        if self._journal is not None:
+            self._journal.close(is_finished)
+
+    def _is_scraped(self, key: bytes) -> bool:
+        """Test whether the callback or the errback of a request runs."""
+        slot = self._crawler.engine.scraper.slot
+        return slot is not None and self._carriers.get(key) in slot.active
+
+    def _on_scheduled(self, request: Request, **_: Any) -> None:
+        if not request.dont_filter or self.is_recovering:
+            return
+        carried = self.carried(request)
+        request.meta.pop(META, None)
+        if carried:
+            request.meta[META] = carried
+            for key in carried:
+                del self._carriers[key]
+        elif self._journal is not None and not request.meta.get("is_start_request"):
+            # The spider makes its start requests again, but not this one.
+            key = _RANDOM + os.urandom(16)
+            request.meta[META] = (key,)
+            self._journal.add(key, request, self._crawler.spider)
