@@ -1,0 +1,1169 @@
+"""The dupe filters for Scrapy, with crawls of a small server in this process."""
+
+from __future__ import annotations
+
+import functools
+import json
+import logging
+import multiprocessing
+import multiprocessing.context
+import os
+import pickle
+import socket
+import socketserver
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("scrapy")
+
+import scrapy_crawl
+from scrapy import Request, Spider
+from scrapy.utils.request import RequestFingerprinter
+from scrapy.utils.test import get_crawler
+
+import tamis
+from tamis.scrapy import DupeFilter, ServerDupeFilter
+from tamis.scrapy import _seen as seen_module
+from tamis.scrapy._journal import Journal
+from tamis.scrapy._seen import ExactSet, FilterSet
+from tamis.scrapy._server import ServerError, ServerSet
+
+DEADLINE_SECONDS = 60
+
+TAMIS = "tamis.scrapy.DupeFilter"
+SERVER = "tamis.scrapy.ServerDupeFilter"
+
+
+class Page:
+    """What the server answers to a path."""
+
+    def __init__(
+        self,
+        *links: str,
+        status: int = 200,
+        headers: dict[str, str] | None = None,
+        body: str | None = None,
+        gate: threading.Event | None = None,
+        then: Page | None = None,
+        is_broken: bool = False,
+    ) -> None:
+        self.status = status
+        self.headers = headers or {}
+        self.gate = gate
+        #: The page from the second request on.
+        self.then = then
+        #: Whether the connection ends in the middle of the response.
+        self.is_broken = is_broken
+        if body is None:
+            anchors = []
+            for link in links:
+                path, _, options = link.partition(" ")
+                anchors.append(f"<a data-options='{options or '{}'}' href='{path}'>x</a>")
+            body = "<html><body>" + "".join(anchors) + "</body></html>"
+        self.body = body.encode()
+
+
+class Site:
+    """A server of pages that records the paths of its requests."""
+
+    def __init__(self) -> None:
+        self.pages: dict[str, Page] = {}
+        self.hits: list[str] = []
+        self._lock = threading.Lock()
+        site = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_GET(self) -> None:
+                with site._lock:
+                    page = site.pages.get(self.path, Page(status=404))
+                    if page.then is not None and self.path in site.hits:
+                        page = page.then
+                    site.hits.append(self.path)
+                if page.gate is not None:
+                    page.gate.wait(DEADLINE_SECONDS)
+                if page.is_broken:
+                    self.close_connection = True
+                    self.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nshort")
+                    return
+                try:
+                    self.send_response(page.status)
+                    self.send_header("Content-Type", "text/html")
+                    self.send_header("Content-Length", str(len(page.body)))
+                    for name, value in page.headers.items():
+                        self.send_header(name, value)
+                    self.end_headers()
+                    self.wfile.write(page.body)
+                except OSError:
+                    self.close_connection = True
+
+            def handle(self) -> None:
+                try:
+                    super().handle()
+                except (OSError, ValueError):
+                    pass
+
+            def log_message(self, format: str, *args: Any) -> None:
+                pass
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server.daemon_threads = True
+        self.base = f"http://127.0.0.1:{self._server.server_address[1]}"
+        self._thread = threading.Thread(
+            target=self._server.serve_forever, kwargs={"poll_interval": 0.02}
+        )
+        self._thread.start()
+
+    def take_hits(self) -> list[str]:
+        """Return the paths since the last call, without robots.txt."""
+        with self._lock:
+            hits, self.hits = self.hits, []
+        return [it for it in hits if it != "/robots.txt"]
+
+    def close(self) -> None:
+        for page in self.pages.values():
+            if page.gate is not None:
+                page.gate.set()
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join(DEADLINE_SECONDS)
+
+
+class Crawl:
+    """A crawler in a child process."""
+
+    def __init__(
+        self,
+        site: Site,
+        folder: Path,
+        settings: dict[str, Any],
+        crawlers: int = 1,
+        start: tuple[str, ...] = ("/",),
+    ) -> None:
+        self._out = folder / f"crawl-{time.monotonic_ns()}.out"
+        self._log = self._out.with_suffix(".log")
+        self._out.touch()
+        self._log.touch()
+        job = (site.base, start, settings, crawlers, str(self._out), str(self._log))
+        self.process = context().Process(target=scrapy_crawl.main, args=job)
+        self.process.start()
+
+    @property
+    def log(self) -> str:
+        return self._log.read_text(encoding="utf-8")
+
+    def events(self) -> list[dict[str, Any]]:
+        lines = self._out.read_text(encoding="utf-8").splitlines(keepends=True)
+        return [json.loads(line) for line in lines if line.endswith("\n")]
+
+    def wait_for(self, condition: Callable[[], bool], what: str) -> None:
+        deadline = time.monotonic() + DEADLINE_SECONDS
+        while not condition():
+            assert self.process.is_alive(), f"the crawler ended before {what}: {self.log}"
+            assert time.monotonic() < deadline, f"no {what} in time: {self.log}"
+            time.sleep(0.01)
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.join(DEADLINE_SECONDS)
+
+    def end(self) -> list[dict[str, Any]]:
+        """Wait for the end. Returns the statistics of each crawler."""
+        self.process.join(DEADLINE_SECONDS)
+        if self.process.exitcode is None:
+            self.process.kill()
+            raise AssertionError(f"the crawler did not end in time: {self.log}")
+        return [it["stats"] for it in self.events() if "stats" in it]
+
+
+@functools.cache
+def context() -> multiprocessing.context.ForkServerContext:
+    """Return the way to start crawlers: forks of one process that has imported Scrapy."""
+    paths = [str(Path(__file__).parent), str(Path(tamis.__file__).parents[1])]
+    os.environ["PYTHONPATH"] = os.pathsep.join([*paths, os.environ.get("PYTHONPATH", "")])
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["scrapy_crawl", "tamis.scrapy"])
+    return context
+
+
+@pytest.fixture
+def site() -> Iterator[Site]:
+    site = Site()
+    yield site
+    site.close()
+
+
+def crawl(site: Site, folder: Path, **settings: Any) -> dict[str, Any]:
+    """Crawl the site to the end. Returns the statistics."""
+    settings.setdefault("DUPEFILTER_CLASS", TAMIS)
+    run = Crawl(site, folder, settings)
+    (stats,) = run.end()
+    assert stats.get("finish_reason") == "finished", run.log
+    stats["log"] = run.log
+    stats["events"] = run.events()
+    return stats
+
+
+def graph(site: Site) -> set[str]:
+    """Make a graph of 20 pages that link each other many times. Returns all paths."""
+    paths = [f"/{i}" for i in range(20)]
+    site.pages["/"] = Page("/0", "/1", "/1", "/")
+    for i in range(20):
+        site.pages[paths[i]] = Page(*(paths[(i * k + 1) % 20] for k in range(1, 6)), "/")
+    reached, todo = {"/"}, ["/0", "/1"]
+    while todo:
+        path = todo.pop()
+        if path not in reached:
+            reached.add(path)
+            todo += [paths[(int(path[1:]) * k + 1) % 20] for k in range(1, 6)]
+    return reached
+
+
+def once(hits: list[str]) -> set[str]:
+    """Return the paths, each of which was requested once."""
+    assert len(hits) == len(set(hits)), sorted(it for it in hits if hits.count(it) > 1)
+    return set(hits)
+
+
+class Clock:
+    """A clock that a test sets."""
+
+    def __init__(self, now: float) -> None:
+        self.now = now
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def dupe_filter(cls: type[DupeFilter] = DupeFilter, **settings: Any) -> DupeFilter:
+    """Create a dupe filter in this process, as Scrapy does."""
+    crawler = get_crawler(Spider, settings)
+    return cls.from_crawler(crawler)
+
+
+def state_files(folder: Path) -> list[str]:
+    return sorted(it.name for it in folder.glob("tamis-seen-*.state"))
+
+
+# The default filter.
+
+
+def test_the_default_filter_crawls_the_pages_of_scrapys_own_filter_once(
+    site: Site, tmp_path: Path
+) -> None:
+    pages = graph(site)
+    own = crawl(site, tmp_path, DUPEFILTER_CLASS="scrapy.dupefilters.RFPDupeFilter")
+    assert once(site.take_hits()) == pages
+    stats = crawl(site, tmp_path)
+    assert once(site.take_hits()) == pages
+    assert stats["dupefilter/unique"] == len(pages)
+    assert stats["dupefilter/filtered"] == own["dupefilter/filtered"] > len(pages)
+    assert "dupefilter/expected_skips" not in stats
+
+    def lines(log: str) -> list[str]:
+        found = [it for it in log.splitlines() if "Filtered duplicate" in it]
+        return sorted(it.split("DEBUG: ", 1)[1] for it in found)
+
+    assert len(lines(stats["log"])) == 1
+    assert "no more duplicates will be shown" in lines(stats["log"])[0]
+    # Which duplicate is the first depends on the order of the responses.
+    assert lines(stats["log"])[0].split(">")[1] == lines(own["log"])[0].split(">")[1]
+
+
+def test_dupefilter_debug_logs_each_duplicate_as_scrapys_own_filter(
+    site: Site, tmp_path: Path
+) -> None:
+    site.pages = {"/": Page("/a", "/a", "/b"), "/a": Page("/b"), "/b": Page("/")}
+    found = []
+    for name in (TAMIS, "scrapy.dupefilters.RFPDupeFilter"):
+        log = crawl(site, tmp_path, DUPEFILTER_CLASS=name, DUPEFILTER_DEBUG=True)["log"]
+        lines = [it.split("DEBUG: ", 1)[1] for it in log.splitlines() if "Filtered dup" in it]
+        found.append(sorted(lines))
+    assert found[0] == found[1]
+    assert len(found[0]) == 3 and "(referer: http" in found[0][0]
+
+
+def test_dont_filter_and_custom_fingerprints(site: Site, tmp_path: Path) -> None:
+    site.pages = {
+        "/": Page("/x", "/x", '/again {"dont_filter":true}', '/again {"dont_filter":true}'),
+        "/x": Page("/", "/xx", "/yyyy"),
+    }
+    stats = crawl(site, tmp_path, REQUEST_FINGERPRINTER_CLASS="words")
+    hits = site.take_hits()
+    assert sorted(hits) == ["/", "/again", "/again", "/x", "/xx", "/yyyy"]
+    assert stats["dupefilter/unique"] == 4 and stats["dupefilter/filtered"] == 2
+
+
+@pytest.mark.parametrize("seen", ["exact", "bloom"])
+def test_fingerprints_are_bytes_of_any_length(tmp_path: Path, seen: str) -> None:
+    class Lengths:
+        def fingerprint(self, request: Request) -> bytes:
+            return b"\xff" * int(request.url.rsplit("/", 1)[1])
+
+    settings = {"REQUEST_FINGERPRINTER_CLASS": Lengths, "JOBDIR": str(tmp_path), "TAMIS_SEEN": seen}
+    requests = [Request(f"http://a/{n}") for n in (0, 1, 8, 16, 20, 70_000)]
+    filter = dupe_filter(**settings)
+    assert [filter.request_seen(it) for it in requests] == [False] * 6
+    assert [filter.request_seen(it) for it in requests] == [True] * 6
+    filter.close("shutdown")
+    filter = dupe_filter(**settings)
+    assert [filter.request_seen(it) for it in requests] == [True] * 6
+    filter.close("shutdown")
+
+
+WRONG_TIMES = (0, -1, "abc", "", "nan", "inf", True, 0.5, 1e30, [5])
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "rest"),
+    [
+        *(("TAMIS_EXPIRE", it, {}) for it in WRONG_TIMES),
+        *(("TAMIS_RATE", it, {"TAMIS_SEEN": "bloom"}) for it in (0, 1, "abc", "nan", -0.1)),
+        *(("TAMIS_ITEMS", it, {"TAMIS_SEEN": "bloom"}) for it in (0, "abc", 1.5, "nan", 1e300)),
+        ("TAMIS_SEEN", "exakt", {}),
+        ("TAMIS_MARK", "failure", {}),
+    ],
+)
+def test_a_wrong_setting_is_one_clear_error(
+    tmp_path: Path, name: str, value: object, rest: dict[str, str]
+) -> None:
+    with pytest.raises(ValueError) as error:
+        dupe_filter(**{name: value, "JOBDIR": str(tmp_path / "job"), **rest})
+    assert str(error.value).startswith(f"{name} must be ") and repr(value) in str(error.value)
+    # The folder is free again.
+    filter = dupe_filter(JOBDIR=str(tmp_path / "job"), **rest)
+    filter.close("finished")
+
+
+# Jobs.
+
+
+@pytest.mark.parametrize("mark", ["scheduled", "success"])
+def test_a_finished_job_crawls_nothing_again(site: Site, tmp_path: Path, mark: str) -> None:
+    pages = graph(site)
+    job = {"JOBDIR": str(tmp_path / "job"), "TAMIS_MARK": mark}
+    crawl(site, tmp_path, **job)
+    assert once(site.take_hits()) == pages
+    stats = crawl(site, tmp_path, **job)
+    assert site.take_hits() == []
+    assert stats["dupefilter/filtered"] == 1 and "dupefilter/unique" not in stats
+
+
+def tree(site: Site) -> set[str]:
+    """Make a tree of 6 pages with 5 leaves each. The last three pages do not answer."""
+    gate = threading.Event()
+    site.pages["/"] = Page(*(f"/{i}" for i in range(6)))
+    for i in range(6):
+        options = ' {"dont_filter":true}'
+        leaves = [f"/{i}/{k}" + (options if k == 0 else "") for k in range(5)]
+        site.pages[f"/{i}"] = Page(*leaves, gate=gate if i >= 3 else None)
+        for k in range(5):
+            site.pages[f"/{i}/{k}"] = Page("/")
+    return set(site.pages)
+
+
+def fingerprints(site: Site, paths: set[str]) -> dict[str, bytes]:
+    fingerprinter = RequestFingerprinter()
+    return {it: fingerprinter.fingerprint(Request(site.base + it)) for it in paths}
+
+
+@pytest.mark.parametrize("mark", ["scheduled", "success"])
+@pytest.mark.parametrize("seen", ["exact", "bloom"])
+def test_a_killed_crawler_loses_no_page(site: Site, tmp_path: Path, mark: str, seen: str) -> None:
+    pages = tree(site)
+    folder = tmp_path / "job"
+    # The default queue writes less to the disk than the others.
+    job = {
+        "JOBDIR": str(folder),
+        "TAMIS_MARK": mark,
+        "TAMIS_SEEN": seen,
+        "CONCURRENT_REQUESTS": 4,
+        "SCHEDULER_DISK_QUEUE": "scrapy.squeues.PickleLifoDiskQueue",
+    }
+    first = Crawl(site, tmp_path, {"DUPEFILTER_CLASS": TAMIS, **job})
+    first.wait_for(lambda: sum(it.count("/") == 2 for it in site.hits) >= 5, "leaves")
+    first.kill()
+    before = set(site.take_hits())
+    assert before < pages
+    if seen == "exact" and mark == "scheduled":
+        known = ExactSet(str(folder), None)
+        filtered = {it for it in before if not it.endswith("/0") or it == "/0"}
+        assert all(known.contains(it) for it in fingerprints(site, filtered).values())
+        known.close()
+    for page in site.pages.values():
+        page.gate = None
+    stats = crawl(site, tmp_path, **job)
+    hits = site.take_hits()
+    assert before | set(hits) == pages
+    if seen == "exact":
+        # The second crawler went on, and did not start again.
+        assert "/" not in hits and len(once(hits)) < len(pages)
+    assert "Resuming a crawl that was killed" in stats["log"]
+    # Without a kill, nothing is recovered.
+    assert "that was killed" not in crawl(site, tmp_path, **job)["log"]
+    assert site.take_hits() == []
+
+
+def test_a_killed_crawler_crawls_exactly_the_pages_without_a_response_again(
+    site: Site, tmp_path: Path
+) -> None:
+    pages = tree(site)
+    settings = {"DUPEFILTER_CLASS": TAMIS, "TAMIS_MARK": "success", "JOBDIR": str(tmp_path / "job")}
+    first = Crawl(site, tmp_path, settings)
+    answered = {it for it in pages if it[1:2] in ("", "0", "1", "2")}
+    first.wait_for(lambda: {"idle": len(answered)} in first.events(), "all pages that answer")
+    first.kill()
+    assert once(site.take_hits()) == answered | {"/3", "/4", "/5"}
+    for page in site.pages.values():
+        page.gate = None
+    crawl(site, tmp_path, **settings)
+    assert once(site.take_hits()) == pages - answered
+
+
+def test_a_crawler_that_stops_in_order_goes_on(site: Site, tmp_path: Path) -> None:
+    pages = tree(site)
+    for page in site.pages.values():
+        page.gate = None
+    job = {"JOBDIR": str(tmp_path / "job"), "TAMIS_MARK": "success", "CONCURRENT_REQUESTS": 2}
+    run = Crawl(site, tmp_path, {"DUPEFILTER_CLASS": TAMIS, "CLOSESPIDER_PAGECOUNT": 6, **job})
+    assert run.end()[0]["finish_reason"] == "closespider_pagecount"
+    before = once(site.take_hits())
+    stats = crawl(site, tmp_path, **job)
+    after = once(site.take_hits())
+    assert not before & after and before | after == pages
+    assert "Resuming crawl (" in stats["log"] and "that was killed" not in stats["log"]
+
+
+def test_a_second_crawler_with_the_same_job_fails(site: Site, tmp_path: Path) -> None:
+    for seen in ("exact", "bloom"):
+        pages = tree(site)
+        job = {
+            "DUPEFILTER_CLASS": TAMIS,
+            "JOBDIR": str(tmp_path / f"job-{seen}"),
+            "TAMIS_SEEN": seen,
+        }
+        first = Crawl(site, tmp_path, job)
+        first.wait_for(lambda: "/3" in site.hits, "page")
+        second = Crawl(site, tmp_path, job)
+        second.end()
+        message = f"cannot start: {job['JOBDIR']}: another crawler is using this JOBDIR"
+        assert second.log.count(message) == 1 and second.process.exitcode != 0
+        for page in site.pages.values():
+            if page.gate is not None:
+                page.gate.set()
+        first.end()
+        assert once(site.take_hits()) == pages
+        site.pages.clear()
+
+
+def test_a_damaged_file_of_a_job_is_refused_with_advice(tmp_path: Path) -> None:
+    request = Request("http://a/")
+    for seen, pattern in (
+        ("exact", "tamis-seen-*.state"),
+        ("bloom", "tamis-seen.tamis"),
+        ("exact", "tamis-unfinished.db"),
+    ):
+        folder = tmp_path / f"{seen}-{len(pattern)}"
+        job = {"JOBDIR": str(folder), "TAMIS_SEEN": seen}
+        filter = dupe_filter(**job)
+        assert not filter.request_seen(request)
+        filter.close("shutdown")
+        (path,) = folder.glob(pattern)
+        whole = path.read_bytes()
+        path.write_bytes(b"\xff" * 16 + whole[16:])
+        with pytest.raises(tamis.TamisError) as error:
+            dupe_filter(**job)
+        assert str(path) in str(error.value)
+        # After the advice was taken, the job goes on.
+        path.write_bytes(whole)
+        filter = dupe_filter(**job)
+        assert filter.request_seen(request)
+        filter.close("shutdown")
+
+
+def test_a_read_only_job_is_refused_with_its_path(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    for name in ("new", "old"):
+        (tmp_path / name).mkdir()
+    dupe_filter(JOBDIR=str(tmp_path / "old")).close("shutdown")
+    for path in (tmp_path / "new", tmp_path / "old", *(tmp_path / "old").iterdir()):
+        path.chmod(0o555 if path.is_dir() else 0o444)
+    is_root = os.geteuid() == 0
+    if is_root:
+        # The permissions do not bind root.
+        for parent in (tmp_path, *tmp_path.parents[:2]):
+            parent.chmod(0o755)
+        os.seteuid(65534)
+    try:
+        for name in ("new", "old"):
+            caplog.clear()
+            with pytest.raises(tamis.FileError) as error:
+                dupe_filter(JOBDIR=str(tmp_path / name))
+            message = f"{tmp_path / name / 'tamis-unfinished.db'}: cannot be written: "
+            assert str(error.value).startswith(message)
+            logged = [it.getMessage() for it in caplog.records if it.levelno == logging.ERROR]
+            assert logged == [f"The dupe filter cannot start: {error.value}"]
+    finally:
+        if is_root:
+            os.seteuid(0)
+
+
+@pytest.mark.parametrize("seen", ["exact", "bloom"])
+def test_a_job_of_scrapys_own_filter_goes_on(site: Site, tmp_path: Path, seen: str) -> None:
+    pages = graph(site)
+    folder = tmp_path / "job"
+    crawl(site, tmp_path, JOBDIR=str(folder), DUPEFILTER_CLASS="scrapy.dupefilters.RFPDupeFilter")
+    assert once(site.take_hits()) == pages
+    assert (folder / "requests.seen").exists()
+    crawl(site, tmp_path, JOBDIR=str(folder), TAMIS_SEEN=seen)
+    assert site.take_hits() == []
+
+
+def test_both_formats_of_scrapys_own_filter_are_read(tmp_path: Path) -> None:
+    items = [bytes([i]) * 20 for i in range(100)]
+    (tmp_path / "a").mkdir()
+    (tmp_path / "b").mkdir()
+    lines = "".join(it.hex() + "\n" for it in items) + "abc"
+    (tmp_path / "a" / "requests.seen").write_text(lines)
+    records = b"".join(len(it).to_bytes(2, "big") + it for it in items) + b"\x00\x14abc"
+    (tmp_path / "b" / "requests.seen").write_bytes(records)
+    for folder in (tmp_path / "a", tmp_path / "b"):
+        for _ in range(2):
+            known = ExactSet(str(folder), None)
+            assert all(known.contains(it) for it in items)
+            assert sum(len(it.digests) for it in known._generations) == 100
+            known.close()
+
+
+def test_a_request_that_cannot_be_serialized_is_crawled(site: Site, tmp_path: Path) -> None:
+    site.pages = {
+        "/": Page('/a {"unserializable":true}', "/b"),
+        "/a": Page("/"),
+        "/b": Page("/a"),
+    }
+    for mark in ("scheduled", "success"):
+        crawl(site, tmp_path, JOBDIR=str(tmp_path / mark), TAMIS_MARK=mark)
+        assert once(site.take_hits()) == {"/", "/a", "/b"}
+
+
+def test_the_journal_keeps_the_order_and_is_empty_after_the_end(tmp_path: Path) -> None:
+    spider = Spider("a")
+    journal = Journal(str(tmp_path))
+    for key in (b"z", b"a", b"m", b"a"):
+        journal.add(key, Request(f"http://a/{key.decode()}", meta={"n": 1}), spider)
+    assert list(journal.keys()) == [b"z", b"m", b"a"]
+    assert journal.request(b"m", spider).url == "http://a/m"
+    with pytest.raises(tamis.FileError, match="another crawler is using this JOBDIR"):
+        Journal(str(tmp_path))
+    journal.abandon()
+    journal = Journal(str(tmp_path))
+    assert journal.is_after_kill and len(list(journal.keys())) == 3
+    journal.close(is_finished=True)
+    journal = Journal(str(tmp_path))
+    assert not journal.is_after_kill and list(journal.keys()) == []
+    journal.close(is_finished=False)
+
+
+# Expiry.
+
+
+@pytest.mark.parametrize("is_stored", [False, True])
+def test_a_page_expires_after_the_time_and_not_before(tmp_path: Path, is_stored: bool) -> None:
+    folder = str(tmp_path) if is_stored else None
+    clock = Clock(1_000_000.0)
+    seen = ExactSet(folder, 100, clock)
+    inserted: dict[bytes, float] = {}
+    for second in range(0, 700, 3):
+        clock.now = 1_000_000.0 + second
+        for key, at in list(inserted.items()):
+            age = clock.now - at
+            if age < 100:
+                assert seen.contains(key), (key, age)
+            elif age > 126:
+                assert not seen.contains(key), (key, age)
+        item = str(second).encode()
+        assert seen.add(item) and not seen.add(item)
+        inserted[item] = clock.now
+        if is_stored and second % 60 == 0:
+            # A restart changes nothing.
+            seen.close()
+            assert 1 <= len(state_files(tmp_path)) <= 6
+            seen = ExactSet(folder, 100, clock)
+    clock.now += 126
+    assert not seen.contains(b"0")
+    if is_stored:
+        assert state_files(tmp_path) == [f"tamis-seen-{clock.now:.0f}.state"]
+    seen.close()
+
+
+def test_files_of_expired_generations_are_deleted_at_a_restart(tmp_path: Path) -> None:
+    clock = Clock(5000.5)
+    for _ in range(6):
+        seen = ExactSet(str(tmp_path), 40, clock)
+        assert seen.add(str(clock.now).encode())
+        seen.close()
+        clock.now += 10
+    assert state_files(tmp_path) == [f"tamis-seen-{n}.state" for n in range(5010, 5060, 10)]
+    clock.now = 6000.0
+    ExactSet(str(tmp_path), 40, clock).close()
+    assert state_files(tmp_path) == ["tamis-seen-6000.state"]
+
+
+def test_a_short_time_of_expiry_has_a_file_for_each_second(tmp_path: Path) -> None:
+    clock = Clock(10_000.9)
+    seen = ExactSet(str(tmp_path), 1, clock)
+    for i in range(100):
+        clock.now += 0.13
+        assert seen.add(f"{i}".encode())
+        assert seen.contains(f"{i - 1}".encode()) or i == 0
+    assert len(state_files(tmp_path)) <= 4
+    seen.close()
+
+
+@pytest.mark.parametrize("is_restarted", [False, True])
+@pytest.mark.parametrize("is_stored", [False, True])
+def test_a_clock_that_goes_backwards_keeps_items_for_the_time(
+    tmp_path: Path, is_restarted: bool, is_stored: bool
+) -> None:
+    if is_restarted and not is_stored:
+        pytest.skip("a set in memory has no restart")
+    folder = str(tmp_path) if is_stored else None
+    clock = Clock(9_000_000.0)
+    seen = ExactSet(folder, 100, clock)
+    assert seen.add(b"old")
+    clock.now += 30
+    assert seen.add(b"new")
+    for now in (2_000_000, 1_000_000):
+        clock.now = now
+        if is_restarted:
+            seen.close()
+            seen = ExactSet(folder, 100, clock)
+        assert seen.contains(b"old") and seen.contains(b"new")
+    clock.now += 50
+    assert seen.add(b"later")
+    clock.now += 49
+    assert seen.contains(b"old") and seen.contains(b"new")
+    clock.now += 30
+    assert not seen.contains(b"old") and not seen.contains(b"new") and seen.contains(b"later")
+    if is_stored:
+        assert all(it < "tamis-seen-2" for it in state_files(tmp_path))
+    seen.close()
+
+
+def test_expiry_of_a_job_with_the_clock_of_the_system(site: Site, tmp_path: Path) -> None:
+    pages = graph(site)
+    folder = tmp_path / "job"
+    job = {"JOBDIR": str(folder), "TAMIS_EXPIRE": "3600"}
+    crawl(site, tmp_path, **job)
+    assert once(site.take_hits()) == pages
+    crawl(site, tmp_path, **job)
+    assert site.take_hits() == []
+    (name,) = state_files(folder)
+    # A quarter more time: 4500 seconds.
+    (folder / name).rename(folder / f"tamis-seen-{time.time() - 4502:.0f}.state")
+    crawl(site, tmp_path, **job)
+    assert once(site.take_hits()) == pages
+    assert len(state_files(folder)) == 1
+
+
+# Marks of success.
+
+ONE_AT_A_TIME = {"TAMIS_MARK": "success", "CONCURRENT_REQUESTS": 1}
+
+
+def test_a_failed_page_is_crawled_again_when_it_is_linked_again(site: Site, tmp_path: Path) -> None:
+    good = Page()
+    never = threading.Event()
+    site.pages = {
+        "/": Page("/500", "/broken", "/slow", "/fine", "/a"),
+        "/a": Page("/b", "/500", "/broken", "/slow", "/fine"),
+        "/b": Page("/500", "/broken", "/slow", "/fine"),
+        "/500": Page(status=500, then=good),
+        "/broken": Page(is_broken=True, then=good),
+        "/slow": Page(gate=never, then=good),
+        "/fine": good,
+    }
+    stats = crawl(site, tmp_path, DOWNLOAD_TIMEOUT=0.5, **ONE_AT_A_TIME)
+    hits = site.take_hits()
+    assert {it: hits.count(it) for it in site.pages} == {
+        "/": 1,
+        "/a": 1,
+        "/b": 1,
+        "/500": 2,
+        "/broken": 2,
+        "/slow": 2,
+        "/fine": 1,
+    }, stats["log"]
+    failed = {it["failed"].rsplit("/", 1)[1]: it["why"] for it in stats["events"] if "failed" in it}
+    assert set(failed) == {"broken", "slow"} and "Timeout" in failed["slow"]
+
+
+def test_without_marks_of_success_a_failed_page_is_not_crawled_again(
+    site: Site, tmp_path: Path
+) -> None:
+    site.pages = {"/": Page("/500", "/a"), "/a": Page("/500"), "/500": Page(status=500)}
+    crawl(site, tmp_path, CONCURRENT_REQUESTS=1)
+    assert once(site.take_hits()) == {"/", "/a", "/500"}
+
+
+def test_a_retried_page_is_not_crawled_by_another_request_meanwhile(
+    site: Site, tmp_path: Path
+) -> None:
+    site.pages = {
+        "/": Page("/flaky", "/broken", "/a"),
+        "/a": Page("/flaky", "/broken", "/b"),
+        "/b": Page("/flaky", "/broken"),
+        "/flaky": Page(status=503, then=Page("/c")),
+        "/broken": Page(is_broken=True, then=Page("/c")),
+        "/c": Page("/flaky", "/broken"),
+    }
+    for job in ({}, {"JOBDIR": str(tmp_path / "job")}):
+        site.take_hits()
+        crawl(site, tmp_path, RETRY_ENABLED=True, **ONE_AT_A_TIME, **job)
+        hits = site.take_hits()
+        assert hits.count("/flaky") == hits.count("/broken") == 2
+        # The retry came after the second link.
+        assert hits.index("/a") < len(hits) - 1 - hits[::-1].index("/flaky")
+        assert all(hits.count(it) == 1 for it in ("/", "/a", "/b", "/c"))
+    crawl(site, tmp_path, **ONE_AT_A_TIME, **job)
+    assert site.take_hits() == []
+
+
+def test_a_redirect_marks_the_first_request(site: Site, tmp_path: Path) -> None:
+    site.pages = {
+        "/": Page("/moved", "/also-moved", "/gone", "/a"),
+        "/moved": Page(status=302, headers={"Location": "/twice"}),
+        "/twice": Page(status=301, headers={"Location": "/target"}),
+        "/also-moved": Page(status=302, headers={"Location": "/target"}),
+        "/gone": Page(status=302, headers={"Location": "/500"}),
+        "/500": Page(status=500),
+        "/target": Page("/moved", "/target", "/also-moved", "/twice"),
+        "/a": Page("/moved", "/b"),
+        "/b": Page("/moved", "/also-moved", "/target", "/twice"),
+    }
+    job = {"JOBDIR": str(tmp_path / "job")}
+    crawl(site, tmp_path, **ONE_AT_A_TIME, **job)
+    assert once(site.take_hits()) == set(site.pages)
+    # The second job starts with a new page.
+    site.pages["/new"] = Page(*(it for it in site.pages if it != "/"))
+    settings = {"DUPEFILTER_CLASS": TAMIS, **ONE_AT_A_TIME, **job}
+    run = Crawl(site, tmp_path, settings, start=("/new",))
+    run.end()
+    assert set(site.take_hits()) == {"/new", "/gone", "/500"}, run.log
+
+
+def test_a_page_that_robots_txt_denies_is_no_success(site: Site, tmp_path: Path) -> None:
+    site.pages = {
+        "/robots.txt": Page(body="User-agent: *\nDisallow: /private\n"),
+        "/": Page("/private", "/a"),
+        "/a": Page("/private"),
+        "/private": Page(),
+        "/new": Page("/private", "/a"),
+    }
+    for mark, expected in (("scheduled", {"/new"}), ("success", {"/new", "/private"})):
+        site.pages["/robots.txt"] = Page(body="User-agent: *\nDisallow: /private\n")
+        job = {"JOBDIR": str(tmp_path / mark), "ROBOTSTXT_OBEY": True, "TAMIS_MARK": mark}
+        crawl(site, tmp_path, **job)
+        assert once(site.take_hits()) == {"/", "/a"}
+        site.pages["/robots.txt"] = Page(body="")
+        run = Crawl(site, tmp_path, {"DUPEFILTER_CLASS": TAMIS, **job}, start=("/new",))
+        run.end()
+        assert once(site.take_hits()) == expected, run.log
+
+
+def test_a_spider_may_copy_the_meta_of_a_response(site: Site, tmp_path: Path) -> None:
+    copied = ' {"copy_meta":true}'
+    site.pages = {
+        "/": Page("/500" + copied, "/a" + copied),
+        "/500": Page("/b" + copied, '/c {"copy_meta":true,"dont_filter":true}', status=500),
+        "/a": Page("/d" + copied),
+        "/b": Page(),
+        "/c": Page(),
+        "/d": Page("/500"),
+    }
+    crawl(site, tmp_path, **ONE_AT_A_TIME)
+    hits = site.take_hits()
+    # The pages that /500 links are no retry of /500, so /500 is crawled again.
+    assert hits.count("/500") == 2 and hits.count("/b") == 1 and hits.count("/c") == 2
+
+
+# Bloom filters.
+
+
+@pytest.mark.parametrize("expire", [None, 3600])
+def test_expected_skips_agree_with_the_pages_that_were_skipped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, expire: int | None
+) -> None:
+    monkeypatch.setattr(seen_module.os, "urandom", lambda n: bytes(range(n)))
+    settings = {"TAMIS_SEEN": "bloom", "TAMIS_RATE": 0.2, "JOBDIR": str(tmp_path)}
+    if expire:
+        settings |= {"TAMIS_EXPIRE": expire, "TAMIS_ITEMS": 4000}
+    crawler = get_crawler(Spider, settings)
+    filter = DupeFilter.from_crawler(crawler)
+    count = 4000
+    skipped = sum(filter.request_seen(Request(f"http://a/{i}")) for i in range(count))
+    filter.close("shutdown")
+    assert crawler.stats is not None
+    stats = crawler.stats.get_stats()
+    assert stats["dupefilter/unique"] == count - skipped
+    expected = stats["dupefilter/expected_skips"]
+    # Five standard deviations of a binomial distribution.
+    assert abs(skipped - expected) < 5 * (expected * 0.8 + 1) ** 0.5
+    assert 5 < skipped < 0.2 * count + 5 * (count * 0.2 * 0.8) ** 0.5
+    assert (tmp_path / "tamis-seen.tamis").exists()
+    # No false negatives after a restart.
+    filter = dupe_filter(**settings)
+    assert all(filter.request_seen(Request(f"http://a/{i}")) for i in range(count))
+    filter.close("shutdown")
+
+
+def test_a_crawl_with_a_filter_reports_its_expected_skips(site: Site, tmp_path: Path) -> None:
+    pages = graph(site)
+    folder = tmp_path / "job"
+    stats = crawl(site, tmp_path, TAMIS_SEEN="bloom", JOBDIR=str(folder))
+    assert once(site.take_hits()) == pages
+    assert 0 <= stats["dupefilter/expected_skips"] < 0.01
+    assert (folder / "tamis-seen.tamis").exists()
+    crawl(site, tmp_path, TAMIS_SEEN="bloom", JOBDIR=str(folder))
+    assert site.take_hits() == []
+
+
+def test_the_window_of_a_filter_expires(tmp_path: Path) -> None:
+    start = time.time() + 1000
+    clock = Clock(start)
+    seen = FilterSet(str(tmp_path), 100, 0.0001, 1000, clock)
+    assert seen.add(b"a") and not seen.add(b"a")
+    for second in (50, 99.9):
+        clock.now = start + second
+        seen.close()
+        seen = FilterSet(str(tmp_path), 100, 0.0001, 1000, clock)
+        assert seen.contains(b"a")
+    clock.now = start + 201
+    assert not seen.contains(b"a") and seen.add(b"a")
+    # The clock goes backwards, and the window goes on.
+    clock.now = start
+    assert seen.contains(b"a")
+    clock.now = start + 201
+    assert not seen.contains(b"a")
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "words"),
+    [
+        ({"TAMIS_RATE": 0.01}, {"TAMIS_RATE": 0.02}, ["rate", "0.01", "0.02", "TAMIS_RATE"]),
+        ({}, {"TAMIS_EXPIRE": 60}, ["kind growing", "window", "TAMIS_EXPIRE"]),
+        ({"TAMIS_EXPIRE": 60}, {}, ["kind window", "growing", "TAMIS_EXPIRE"]),
+        ({"TAMIS_EXPIRE": 60}, {"TAMIS_EXPIRE": 61}, ["window seconds 60", "61", "TAMIS_EXPIRE"]),
+        ({"TAMIS_EXPIRE": 60}, {"TAMIS_EXPIRE": 60, "TAMIS_ITEMS": 9}, ["1000000", "TAMIS_ITEMS"]),
+        ({}, {"TAMIS_SEEN": "exact"}, ["'bloom'", "'exact'", "TAMIS_SEEN"]),
+        ({"TAMIS_SEEN": "exact"}, {}, ["'exact'", "'bloom'", "TAMIS_SEEN"]),
+    ],
+)
+def test_a_job_with_another_filter_than_the_settings_is_refused(
+    tmp_path: Path, first: dict[str, Any], second: dict[str, Any], words: list[str]
+) -> None:
+    bloom = {"TAMIS_SEEN": "bloom", "JOBDIR": str(tmp_path)}
+    dupe_filter(**(bloom | first)).close("shutdown")
+    with pytest.raises(ValueError) as error:
+        dupe_filter(**(bloom | second))
+    message = str(error.value)
+    assert message.startswith(f"{tmp_path}{os.sep}tamis-seen") and "JOBDIR" in message
+    assert all(it in message for it in words), message
+    dupe_filter(**(bloom | first)).close("shutdown")
+
+
+# Failures.
+
+
+class Failing:
+    """A set whose file or server fails at the second request."""
+
+    def __init__(self) -> None:
+        self.items: set[bytes] = set()
+
+    def contains(self, fingerprint: bytes) -> bool:
+        return fingerprint in self.items
+
+    def add(self, fingerprint: bytes) -> bool:
+        if self.items:
+            raise tamis.FileError("the disk is full")
+        self.items.add(fingerprint)
+        return True
+
+    def rate(self) -> float | None:
+        return None
+
+    def close(self) -> None:
+        pass
+
+
+def test_a_set_that_fails_lets_the_request_pass(caplog: pytest.LogCaptureFixture) -> None:
+    filter = DupeFilter(Failing(), get_crawler(Spider))
+    requests = [Request(f"http://a/{i}") for i in range(3)]
+    assert [filter.request_seen(it) for it in requests] == [False] * 3
+    assert [filter.request_seen(it) for it in requests[1:]] == [True] * 2
+    errors = [it.getMessage() for it in caplog.records if it.levelno == logging.ERROR]
+    assert errors == ["The dupe filter failed, and closes the spider: the disk is full"]
+
+
+# Servers.
+
+
+@pytest.fixture(scope="module")
+def server_port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
+    """Start `tamis serve` on a free port."""
+    pytest.importorskip("redis")
+    program = Path(sys.executable).with_name("tamis")
+    if not program.exists():
+        pytest.skip("this environment has no program `tamis`: install the wheel")
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    folder = tmp_path_factory.mktemp("server")
+    command = [program, "serve", "--port", str(port), "--dir", str(folder), "--http-port", "no"]
+    server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    try:
+        deadline = time.monotonic() + DEADLINE_SECONDS
+        while True:
+            try:
+                socket.create_connection(("127.0.0.1", port), timeout=1).close()
+                break
+            except OSError:
+                assert server.poll() is None, server.stderr and server.stderr.read().decode()
+                assert time.monotonic() < deadline, "the server did not listen in time"
+                time.sleep(0.05)
+        yield port
+    finally:
+        server.terminate()
+        server.wait(DEADLINE_SECONDS)
+        if server.stderr is not None:
+            server.stderr.close()
+
+
+def command(port: int, *words: object) -> Any:
+    """Run a command on the server."""
+    import redis
+
+    with redis.Redis(port=port, socket_timeout=DEADLINE_SECONDS) as client:
+        return client.execute_command(*words)
+
+
+def test_two_spiders_crawl_each_page_once_together(
+    site: Site, tmp_path: Path, server_port: int
+) -> None:
+    pages = graph(site)
+    settings = {
+        "DUPEFILTER_CLASS": SERVER,
+        "TAMIS_URL": f"redis://127.0.0.1:{server_port}/0",
+        "TAMIS_ITEMS": 1000,
+        "CONCURRENT_REQUESTS": 1,
+    }
+    starts = (("/", "/0"), ("/", "/1", "/19"))
+    runs = [Crawl(site, tmp_path, settings, start=it) for it in starts]
+    stats = [it for run in runs for it in run.end()]
+    assert once(site.take_hits()) == pages, [it.log for it in runs]
+    assert sum(it.get("dupefilter/unique", 0) for it in stats) == len(pages)
+    assert all(0 <= it.get("dupefilter/expected_skips", 0) < 0.1 for it in stats)
+    info = command(server_port, "TM.INFO", "pages:seen")
+    assert info[b"rate_planned"] == 0.0001 and info[b"kind"] != b"window"
+    # Two spiders of one process.
+    both = {**settings, "TAMIS_KEY": "other"}
+    run = Crawl(site, tmp_path, both, crawlers=2)
+    assert len(run.end()) == 2 and once(site.take_hits()) == pages
+
+
+def test_expiry_on_a_server_is_a_window(site: Site, tmp_path: Path, server_port: int) -> None:
+    pages = graph(site)
+    settings = {
+        "DUPEFILTER_CLASS": SERVER,
+        "TAMIS_URL": f"redis://127.0.0.1:{server_port}/0",
+        "TAMIS_KEY": "window",
+        "TAMIS_ITEMS": 1000,
+        "TAMIS_EXPIRE": 3600,
+        "TAMIS_MARK": "success",
+    }
+    crawl(site, tmp_path, **settings)
+    assert once(site.take_hits()) == pages
+    info = command(server_port, "TM.INFO", "window")
+    assert (info[b"kind"], info[b"span_millis"], info[b"slices"]) == (b"window", 3_600_000, 1)
+    crawl(site, tmp_path, **settings)
+    assert site.take_hits() == []
+
+
+def test_a_key_of_another_kind_is_refused(server_port: int) -> None:
+    url = f"redis://127.0.0.1:{server_port}/0"
+    command(server_port, "SET", "text", "a")
+    command(server_port, "CF.RESERVE", "cuckoo", 100)
+    ServerSet(url, "plain", None, 0.01, 100).close()
+    ServerSet(url, "hour", 3600, 0.01, 100).close()
+    for key, expire, words in (
+        ("text", None, "not a filter"),
+        ("text", 3600, "not a filter"),
+        ("cuckoo", None, "not a filter"),
+        ("cuckoo", 3600, "a window of TAMIS_EXPIRE"),
+        ("plain", 3600, "a window of TAMIS_EXPIRE"),
+        ("hour", None, "not a window"),
+        ("hour", 60, "3600000 ms"),
+    ):
+        with pytest.raises(ServerError) as error:
+            ServerSet(url, key, expire, 0.01, 100)
+        message = str(error.value)
+        assert words in message and repr(key) in message and "TAMIS_KEY" in message
+    # The same plan is the same filter.
+    seen = ServerSet(url, "plain", None, 0.01, 100)
+    assert seen.add(b"a") and not seen.add(b"a") and seen.contains(b"a")
+    assert 0 <= (seen.rate() or 0) < 0.01
+    seen.close()
+
+
+class FakeServer:
+    """A server that answers each command by a function, and may close a connection."""
+
+    def __init__(self, answer: Callable[[list[bytes]], bytes | None]) -> None:
+        class Handler(socketserver.StreamRequestHandler):
+            def handle(self) -> None:
+                while header := self.rfile.readline():
+                    words = []
+                    for _ in range(int(header[1:])):
+                        length = int(self.rfile.readline()[1:])
+                        words.append(self.rfile.read(length + 2)[:-2])
+                    # A Redis server before version 6 does not have these commands.
+                    is_old = words[0] in (b"HELLO", b"CLIENT")
+                    reply = unknown(words) if is_old else answer(words)
+                    if reply is None:
+                        return
+                    self.wfile.write(reply)
+
+        class Server(socketserver.ThreadingTCPServer):
+            daemon_threads = True
+
+        self.server = Server(("127.0.0.1", 0), Handler)
+        self.url = f"redis://127.0.0.1:{self.server.server_address[1]}/0?protocol=2"
+        self.thread = threading.Thread(
+            target=self.server.serve_forever, kwargs={"poll_interval": 0.02}
+        )
+        self.thread.start()
+
+    def __enter__(self) -> str:
+        return self.url
+
+    def __exit__(self, *_: object) -> None:
+        self.server.shutdown()
+        self.server.server_close()
+        self.thread.join(DEADLINE_SECONDS)
+
+
+def unknown(words: list[bytes]) -> bytes:
+    return b"-ERR unknown command '" + words[0] + b"'\r\n"
+
+
+def test_a_server_without_filters_or_without_windows_is_refused() -> None:
+    pytest.importorskip("redis")
+    with FakeServer(unknown) as url:
+        for expire, words in ((None, "module RedisBloom"), (60, "tamis serve")):
+            with pytest.raises(ServerError) as error:
+                ServerSet(url, "key", expire, 0.01, 100)
+            assert "127.0.0.1:" in str(error.value) and words in str(error.value)
+
+
+def test_a_server_that_is_down_is_one_clear_message(site: Site, tmp_path: Path) -> None:
+    pytest.importorskip("redis")
+    site.pages = {"/": Page()}
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    settings = {"DUPEFILTER_CLASS": SERVER, "TAMIS_URL": f"redis://127.0.0.1:{port}/0"}
+    run = Crawl(site, tmp_path, settings)
+    run.end()
+    message = f"start: 127.0.0.1:{port}: the server of TAMIS_URL cannot be reached: "
+    assert run.log.count(message) == 1 and run.process.exitcode != 0
+    assert site.take_hits() == []
+
+
+def test_a_connection_that_breaks_loses_no_page() -> None:
+    """The server inserts, and closes the connection before the answer."""
+    pytest.importorskip("redis")
+    items: set[bytes] = set()
+    breaks = {b"b"}
+
+    def answer(words: list[bytes]) -> bytes | None:
+        if words[0] == b"BF.RESERVE":
+            return b"+OK\r\n"
+        if words[0] == b"BF.EXISTS":
+            return b":%d\r\n" % (words[2] in items)
+        if words[0] != b"BF.ADD":
+            return unknown(words)
+        is_new = words[2] not in items
+        items.add(words[2])
+        if words[2] in breaks:
+            breaks.remove(words[2])
+            return None
+        return b":%d\r\n" % is_new
+
+    with FakeServer(answer) as url:
+        seen = ServerSet(url, "key", None, 0.01, 100)
+        assert [seen.add(it) for it in (b"a", b"b", b"b", b"c")] == [True, True, False, True]
+        assert seen.rate() == 0.01
+        seen.close()
+
+
+def test_a_server_that_stops_closes_the_spider(site: Site, tmp_path: Path) -> None:
+    pytest.importorskip("redis")
+    left = 12
+    items: set[bytes] = set()
+    site.pages = {"/": Page(*(f"/{i}" for i in range(30)))}
+
+    def answer(words: list[bytes]) -> bytes | None:
+        nonlocal left
+        if words[0] == b"BF.RESERVE":
+            return b"+OK\r\n" if left else b"-ERR item exists\r\n"
+        if words[0] == b"BF.EXISTS":
+            return b":%d\r\n" % (words[2] in items)
+        if words[0] != b"BF.ADD":
+            return unknown(words)
+        if not left:
+            return None
+        left -= 1
+        is_new = words[2] not in items
+        items.add(words[2])
+        return b":%d\r\n" % is_new
+
+    with FakeServer(answer) as url:
+        settings = {"DUPEFILTER_CLASS": SERVER, "TAMIS_URL": url, "JOBDIR": str(tmp_path / "job")}
+        run = Crawl(site, tmp_path, settings)
+        (stats,) = run.end()
+        assert stats["finish_reason"] == "dupefilter_error", run.log
+        assert run.log.count("The dupe filter failed, and closes the spider: 127.0.0.1:") == 1
+        before = once(site.take_hits())
+        # The job keeps the requests that could not be tested.
+        left = 1000
+        crawl(site, tmp_path, **settings)
+        after = once(site.take_hits())
+        assert before | after == {"/", *(f"/{i}" for i in range(30))}
+
+
+def test_the_class_of_the_server_names_its_key_after_the_spider(server_port: int) -> None:
+    url = f"redis://127.0.0.1:{server_port}/0"
+    crawler = get_crawler(Spider, {"TAMIS_URL": url, "TAMIS_ITEMS": 10})
+    crawler.spidercls.name = "quotes"
+    filter = ServerDupeFilter.from_crawler(crawler)
+    assert not filter.request_seen(Request("http://a/"))
+    assert filter.request_seen(Request("http://a/"))
+    filter.close("finished")
+    assert command(server_port, "BF.INFO", "quotes:seen") is not None
+
+
+def test_keys_of_requests_survive_a_disk_queue() -> None:
+    filter = dupe_filter(TAMIS_MARK="success")
+    request = Request("http://a/")
+    assert not filter.request_seen(request)
+    stored = pickle.loads(pickle.dumps(request.to_dict(spider=Spider("a"))))
+    assert stored["meta"]["_tamis_keys"] == request.meta["_tamis_keys"]
