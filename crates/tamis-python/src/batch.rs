@@ -236,7 +236,7 @@ fn write_answers(found: &Answers, nulls: &[usize], answer_of_null: bool, answers
 fn spread(byte: u8) -> [u8; 8] {
     // Each byte of the product has all bits. The mask keeps bit i in byte i. The sum sets the highest
     // bit of each byte that is not 0.
-    let bits = u64::from(byte) * 0x0101_0101_0101_0101 & 0x8040_2010_0804_0201;
+    let bits = (u64::from(byte) * 0x0101_0101_0101_0101) & 0x8040_2010_0804_0201;
     ((bits + 0x7f7f_7f7f_7f7f_7f7f) >> 7 & 0x0101_0101_0101_0101).to_le_bytes()
 }
 

@@ -24,10 +24,10 @@ impl<D: StoredDigest> DurableSet<D> {
     ///
     /// The errors of [`SeenLog::open`], or [`Refusal::Memory`].
     pub fn open(path: &Path, description: &str, hasher: Hasher) -> Result<Self, Refusal> {
-        let mut log = SeenLog::open(path, description, hasher).map_err(refused)?;
+        let mut log = SeenLog::open(path, description, hasher).map_err(|error| refused(&error))?;
         let (mut set, mut answers) = (DigestSet::new(), Answers::new());
-        let mut replay = log.replay().map_err(refused)?;
-        while let Some(digests) = replay.next_batch().map_err(refused)? {
+        let mut replay = log.replay().map_err(|error| refused(&error))?;
+        while let Some(digests) = replay.next_batch().map_err(|error| refused(&error))? {
             set.insert_each(digests, &mut answers)?;
         }
         Ok(Self { set, log, new: Vec::new(), failed: None })
@@ -76,11 +76,11 @@ impl<D: StoredDigest> DurableSet<D> {
     fn check(&mut self, written: Result<(), StateError>) -> Result<(), Refusal> {
         written.map_err(|error| {
             self.failed = Some(error.to_string());
-            refused(error)
+            refused(&error)
         })
     }
 }
 
-fn refused(error: StateError) -> Refusal {
+fn refused(error: &StateError) -> Refusal {
     Refusal::Log(error.to_string())
 }
