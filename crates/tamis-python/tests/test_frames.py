@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import duckdb
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -171,7 +170,7 @@ def test_a_type_of_pandas_without_items_raises(series: Any) -> None:
 
 
 def test_results_of_duckdb_are_streams() -> None:
-    connection = duckdb.connect()
+    connection = pytest.importorskip("duckdb").connect()
     query = "select range as n, 'item ' || (range % 5) as t from range(5000)"
     f = tamis.DigestSet()
     answers = f.insert(connection.sql(f"select n from ({query})"))
@@ -192,7 +191,7 @@ def test_results_of_duckdb_are_streams() -> None:
 
 def test_a_data_frame_of_pandas_through_duckdb_keeps_its_items() -> None:
     frame = pd.DataFrame({"t": ["a", "b", "a"]})
-    connection = duckdb.connect()
+    connection = pytest.importorskip("duckdb").connect()
     connection.register("frame", frame)
     f = tamis.DigestSet()
     f.update(connection.sql("select t from frame"))
