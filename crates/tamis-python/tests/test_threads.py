@@ -116,6 +116,20 @@ def test_two_filters_are_merged_into_each_other_and_compared_without_a_deadlock(
     assert a.contains(ITEMS[:2_000]).all() and b.contains(ITEMS[:2_000]).all()
 
 
+@pytest.mark.filterwarnings("ignore::tamis.SaturatedWarning")
+def test_comparisons_in_both_orders_end_although_writers_wait() -> None:
+    a, b = tamis.Bloom(2_000_000), tamis.Bloom(2_000_000)
+    batch = np.arange(50_000)
+    actions = [
+        *[lambda: a == b] * 3,
+        *[lambda: b == a] * 3,
+        *[lambda: a.update(batch)] * 2,
+        *[lambda: b.update(batch)] * 2,
+    ]
+    side_by_side(*[for_a_while(action, 1.5) for action in actions])
+    assert a == b
+
+
 def test_a_lookup_runs_beside_a_long_lookup_and_an_insert_waits() -> None:
     f = tamis.Bloom(5_000_000)
     steps, inserted = [], []
