@@ -22,6 +22,7 @@ mod steps;
 mod test;
 mod test_programs;
 mod tools;
+mod wheel;
 
 use std::process::ExitCode;
 
@@ -33,6 +34,8 @@ usage: cargo xtask TASK
   soak [--minutes N] [--seed N] [--target NAME]...
                   the long version: N minutes (60) of each fuzz target and of runs killed at random
                   moments, or of the fuzz targets that are named alone
+  wheel [--check] builds the Python package with the program: a wheel and a source distribution;
+                  --check installs and tests both
   bench [--filter TEXT] [--quick] [--rounds N] [--out FOLDER]
                   measures Tamis beside its rivals and what memory can do
   lines           prints how many lines of code and of tests each crate has
@@ -49,6 +52,7 @@ fn main() -> ExitCode {
         Some((&"test", [])) => test::run(),
         Some((&"setup", [])) => setup::run(),
         Some((&"soak", rest)) => soak::run(rest),
+        Some((&"wheel", rest)) => wheel::run(rest),
         Some((&"bench", rest)) => bench::run(rest),
         Some((&"lines", [])) => lines::run(),
         Some((&"sentences", rest)) => sentences::run(rest),

@@ -18,12 +18,19 @@ pub fn works(command: &mut Command) -> bool {
 }
 
 /// Returns a cargo command with the environment of the user.
+pub fn cargo(words: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO"));
+    remove_package_variables(&mut command);
+    command.args(words).current_dir(root());
+    command
+}
+
+/// Removes the environment variables that `cargo xtask` sets, so that the command can call cargo.
 ///
 /// `cargo xtask` sets environment variables that describe the package `xtask`. The build script of `ring` depends on
 /// some of these variables. With changed values, cargo would compile `ring` and all dependent crates again, so this
 /// function removes the variables.
-pub fn cargo(words: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO"));
+pub fn remove_package_variables(command: &mut Command) {
     for (name, _) in std::env::vars_os() {
         let is_removed = name.to_str().is_some_and(|name| {
             // The tasks expect the built programs in `target`, so the user must not move the target folder.
@@ -34,8 +41,6 @@ pub fn cargo(words: &[&str]) -> Command {
             command.env_remove(name);
         }
     }
-    command.args(words).current_dir(root());
-    command
 }
 
 /// Returns the path of the program that the test build creates. A fully optimized build would take five more minutes in
