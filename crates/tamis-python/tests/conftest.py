@@ -155,13 +155,27 @@ needs_program = pytest.mark.skipif(
 )
 
 
+def server_program() -> str:
+    """Return a program with `tamis serve`: ``TAMIS``, or the program of this environment.
+
+    The program of a wheel has no server. Skips the test if no program has a server.
+    """
+    program = os.environ.get("TAMIS", str(PROGRAM))
+    try:
+        subprocess.run([program, "serve", "--help"], capture_output=True, timeout=60, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip("no program `tamis` with a server: set TAMIS to its path")
+    return program
+
+
 @pytest.fixture
 def server_port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
     """Start `tamis serve` on a free port, and wait until the server answers commands."""
+    program = server_program()
     with socket.create_server(("127.0.0.1", 0)) as free:
         port: int = free.getsockname()[1]
     folder = tmp_path_factory.mktemp("server")
-    command = [PROGRAM, "serve", "--port", str(port), "--dir", folder, "--http-port", "no"]
+    command = [program, "serve", "--port", str(port), "--dir", folder, "--http-port", "no"]
     server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         deadline = time.monotonic() + 60

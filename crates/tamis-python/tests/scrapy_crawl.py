@@ -9,11 +9,11 @@ from typing import Any
 
 import scrapy
 from scrapy import signals
-from scrapy.crawler import CrawlerProcess
 
 # The parent of the child processes imports these for all of them.
 from scrapy.core import downloader, engine, scraper  # noqa: F401
 from scrapy.core.downloader.handlers import http11  # noqa: F401
+from scrapy.crawler import CrawlerProcess
 
 
 class Words:

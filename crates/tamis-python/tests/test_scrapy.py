@@ -12,7 +12,6 @@ import pickle
 import socket
 import socketserver
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -25,11 +24,11 @@ import pytest
 pytest.importorskip("scrapy")
 
 import scrapy_crawl
+import tamis
+from conftest import server_program
 from scrapy import Request, Spider
 from scrapy.utils.request import RequestFingerprinter
 from scrapy.utils.test import get_crawler
-
-import tamis
 from tamis.scrapy import DupeFilter, ServerDupeFilter
 from tamis.scrapy import _seen as seen_module
 from tamis.scrapy._journal import Journal
@@ -923,9 +922,7 @@ def test_a_set_that_fails_lets_the_request_pass(caplog: pytest.LogCaptureFixture
 def server_port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
     """Start `tamis serve` on a free port."""
     pytest.importorskip("redis")
-    program = Path(sys.executable).with_name("tamis")
-    if not program.exists():
-        pytest.skip("this environment has no program `tamis`: install the wheel")
+    program = server_program()
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     folder = tmp_path_factory.mktemp("server")

@@ -25,7 +25,9 @@ def mypy(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
     """Run mypy with an own cache, and fail if it does not end in time."""
     pytest.importorskip("mypy")
     command = [sys.executable, "-m", "mypy", "--strict", f"--cache-dir={folder}", *arguments]
-    path = {**environment(), "MYPYPATH": str(PACKAGE.parent)}
+    path = environment()
+    if PACKAGE.parent.name != "site-packages":
+        path["MYPYPATH"] = str(PACKAGE.parent)
     try:
         return subprocess.run(command, capture_output=True, text=True, timeout=60, env=path)
     except subprocess.TimeoutExpired:

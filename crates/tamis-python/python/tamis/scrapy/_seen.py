@@ -77,9 +77,7 @@ class ExactSet:
     and one whose last item has expired is deleted. `clock` returns the seconds since 1970.
     """
 
-    def __init__(
-        self, folder: str | None, expire: float | None, clock: Clock = time.time
-    ) -> None:
+    def __init__(self, folder: str | None, expire: float | None, clock: Clock = time.time) -> None:
         self._folder = folder
         self._expire = expire
         self._clock = clock
