@@ -16,7 +16,7 @@ Which class:
 `Cuckoo`      items can be removed, in few bits
 `Counting`    items can be removed and counted, up to 15 times and more
 `Window`      items expire after a time, or after a number of other items
-`DigestSet`   exact, 16 bytes an item
+`DigestSet`   exact, 21 to 29 bytes an item
 `DigestFile`  the same, in a file that survives a killed process
 `IntSet`      exact, for integers
 ============  ==========================================================================

@@ -4,14 +4,14 @@ In ``settings.py``::
 
     DUPEFILTER_CLASS = "tamis.scrapy.DupeFilter"
 
-The filter holds an exact set of request fingerprints: 16 bytes of memory for a request, instead of
-the 200 bytes of Scrapy's own filter. With ``JOBDIR``, the set and the unfinished requests are in
+The filter holds an exact set of request fingerprints: 21 to 29 bytes of memory for a request,
+instead of 98 bytes in the filter of Scrapy 2.19. With ``JOBDIR``, the set and the unfinished requests are in
 files of this folder. A crawler that was killed goes on with these requests.
 
 ==========================  =================================================================
 setting                     meaning
 ==========================  =================================================================
-``TAMIS_SEEN``              ``"exact"`` (default) or ``"bloom"``: a filter that takes 2 bytes for
+``TAMIS_SEEN``              ``"exact"`` (default) or ``"bloom"``: a filter that takes 3 bytes for
                             a request, but skips a page by mistake at ``TAMIS_RATE``
 ``TAMIS_RATE``              the rate of ``"bloom"`` and of a server, by default 0.0001
 ``TAMIS_ITEMS``             how many requests a window or a server expects, by default a million
