@@ -121,11 +121,12 @@ impl Core {
     /// operations raise `ClosedError`.
     fn _close(&self, py: Python<'_>) -> PyResult<()> {
         let mut state = self.0.state().write(py)?;
-        state.sync().map_err(errors::refused)?;
+        let synced = py.detach(|| state.sync());
+        // The file is closed also if it cannot be synced, so that the program can open it again.
         if matches!(*state, State::Mapped(_) | State::Durable64(_) | State::Durable128(_)) {
             *state = State::Closed;
         }
-        Ok(())
+        synced.map_err(errors::refused)
     }
 
     /// Waits until all items of a `DigestFile` are on the disk.

@@ -45,8 +45,9 @@ pub fn hash_fast(hasher: Hasher, item: Borrowed<'_, '_, PyAny>) -> Option<u64> {
 /// `len` hashes. Stops before an item that [`hash_fast`] does not hash. Returns the number of the
 /// next item.
 ///
-/// The items are borrowed from the list, so that their references need not be counted. The memory of each group of items is loaded before the items are hashed, because
-/// the objects of a long list are not in the cache.
+/// The items are borrowed from the list, so that their references need not be counted. The memory of
+/// each group of items is loaded before the items are hashed, because the objects of a long list are
+/// not in the cache.
 pub fn hash_list(
     hasher: Hasher,
     list: &Bound<'_, PyList>,
