@@ -70,11 +70,6 @@ impl DecodeArgs {
         Ok(args)
     }
 
-    /// Returns the options without the funnel.
-    pub fn options(&self) -> &DecodeOptions {
-        &self.options
-    }
-
     /// Adds the version that the extension of a path shows, if the caller gave no version.
     pub fn with_version_of(mut self, format: &Format, path: &Path) -> Self {
         let version = self.options.version.take();
@@ -82,7 +77,7 @@ impl DecodeArgs {
         self
     }
 
-    /// Returns these options, with those of `other` for the parameters that these do not have.
+    /// Returns these options. A parameter that these options do not have is taken from `other`.
     pub fn or(&self, other: &Self) -> Self {
         let (mut merged, from) = (self.clone(), other.options.clone());
         let options = &mut merged.options;

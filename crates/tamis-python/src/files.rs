@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
-use tamis::{AnyFilter, CompressedSet, Kind, Span};
+use tamis::{AnyFilter, CompressedSet, Span};
 use tamis_formats::{
     Contents, CreateError, DecodeErrorKind, EncodeError, FORMATS, Format, Items, Parameter,
     Readers, TamisFile, replace_file, roaring,
@@ -161,7 +161,6 @@ fn has_seconds<B: tamis::Bits<Word = u64>>(filter: &AnyFilter<B>) -> bool {
 
 fn own_handle(file: TamisFile) -> Handle {
     let ages = has_seconds(&file.filter);
-    debug_assert!(!ages || file.filter.plan().kind() == Kind::Window);
     Handle::new(State::Owned(Box::new(file)), ages)
 }
 
@@ -181,12 +180,11 @@ pub fn decode(
     let options = &args.options;
     let contents = (format.decode)(bytes, options).map_err(|error| match error.kind {
         DecodeErrorKind::Missing(parameter) => {
-            let names: Vec<_> = std::iter::once(parameter)
+            let mut names: Vec<_> = std::iter::once(parameter)
                 .chain(format.parameters.required.iter().copied())
                 .filter(|parameter| !options.has(*parameter))
                 .map(option)
                 .collect();
-            let mut names = names;
             names.dedup();
             PyValueError::new_err(format!(
                 "a file of the format {} does not store the {parameter}: give {}",

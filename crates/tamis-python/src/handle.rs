@@ -17,7 +17,7 @@ pub struct Handle {
 }
 
 impl Handle {
-    /// Creates a handle. `ages` tells whether the set forgets items by the clock of the system.
+    /// Creates a handle. `ages` is true if the set forgets items by the clock of the system.
     pub fn new(set: State, ages: bool) -> Self {
         let class_name = class_name(&set);
         Self { set: Mutex::new(Some(set)), ages, class_name }

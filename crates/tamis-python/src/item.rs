@@ -25,7 +25,7 @@ const MAX_DEPTH: u32 = 32;
 
 /// An item.
 pub enum Item<'a> {
-    /// An integer, as the bits of its 64-bit form. `is_negative` tells whether the integer is
+    /// An integer, as the bits of its 64-bit form. `is_negative` is true if the integer is
     /// below zero.
     Integer { bits: u64, is_negative: bool },
     /// Text in UTF-8.

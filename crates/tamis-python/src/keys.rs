@@ -90,7 +90,7 @@ impl Encoding {
         Ok(())
     }
 
-    /// Appends integers of 64 bits. `is_signed` tells whether the bits are two's complement.
+    /// Appends integers of 64 bits. `is_signed` is true if the bits are two's complement.
     ///
     /// # Errors
     ///
@@ -121,7 +121,7 @@ impl Encoding {
         Ok(())
     }
 
-    /// Appends byte strings. `is_text` tells whether the bytes are UTF-8.
+    /// Appends byte strings. `is_text` is true if the bytes are UTF-8.
     ///
     /// # Errors
     ///

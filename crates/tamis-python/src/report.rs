@@ -2,7 +2,7 @@
 
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use tamis::{AnyFilter, Bits, Filter, Span};
+use tamis::{AnyFilter, Bits, Digest, DigestSet, Filter, Hasher, Span};
 use tamis_formats::{FilterInfo, ItemCount};
 
 use crate::refusal::Refusal;
@@ -49,20 +49,10 @@ impl Report {
                 false,
                 filter.hasher().is_keyed(),
             ),
-            State::Digests64(set, hasher) => {
-                own(exact("digests", set.len(), set.memory_bytes()), false, hasher.is_keyed())
-            }
-            State::Digests128(set, hasher) => {
-                own(exact("digests", set.len(), set.memory_bytes()), false, hasher.is_keyed())
-            }
-            State::Durable64(set) => {
-                let (hasher, set) = (set.hasher(), set.set());
-                own(exact("digests", set.len(), set.memory_bytes()), false, hasher.is_keyed())
-            }
-            State::Durable128(set) => {
-                let (hasher, set) = (set.hasher(), set.set());
-                own(exact("digests", set.len(), set.memory_bytes()), false, hasher.is_keyed())
-            }
+            State::Digests64(set, hasher) => digests(set, *hasher),
+            State::Digests128(set, hasher) => digests(set, *hasher),
+            State::Durable64(set) => digests(set.set(), set.hasher()),
+            State::Durable128(set) => digests(set.set(), set.hasher()),
             State::Integers(set) => {
                 own(exact("integers", set.len(), set.memory_bytes()), false, false)
             }
@@ -136,17 +126,15 @@ fn info_of<B: Bits<Word = u64>>(file: &tamis_formats::TamisFile<B>) -> FilterInf
         _ => None,
     };
     match file.filter.sample(SAMPLE_BYTES) {
-        Some(part) => info_from(file, &part, counted),
-        None => info_from(file, &file.filter, counted),
+        Some(part) => file.info_from(&part, counted),
+        None => file.info_from(&file.filter, counted),
     }
 }
 
-fn info_from<B: Bits<Word = u64>, C: Bits<Word = u64>>(
-    file: &tamis_formats::TamisFile<B>,
-    part: &AnyFilter<C>,
-    counted: Option<u64>,
-) -> FilterInfo {
-    file.info_from(part, counted)
+/// Returns the report about an exact set of hashes.
+fn digests<D: Digest>(set: &DigestSet<D>, hasher: Hasher) -> Report {
+    let info = exact("digests", set.len(), set.memory_bytes());
+    Report { info, format: None, is_mapped: false, is_keyed: hasher.is_keyed() }
 }
 
 fn exact(kind: &'static str, items: u64, bytes: u64) -> FilterInfo {
@@ -162,7 +150,8 @@ fn exact(kind: &'static str, items: u64, bytes: u64) -> FilterInfo {
     }
 }
 
-/// Returns whether the filter exceeds its rate, its capacity and its rate.
+/// Returns whether the present rate of a filter exceeds the planned rate, the capacity, and the
+/// planned rate.
 pub fn saturation(state: &State) -> (bool, u64, f64) {
     fn of<B: Bits<Word = u64>>(file: &tamis_formats::TamisFile<B>) -> (bool, u64, f64) {
         let plan = file.filter.plan();

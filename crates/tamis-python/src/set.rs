@@ -34,7 +34,7 @@ pub struct SharedSet {
 }
 
 impl SharedSet {
-    /// Creates a set that threads share. `ages` tells whether the set forgets items by the clock of
+    /// Creates a set that threads share. `ages` is true if the set forgets items by the clock of
     /// the system.
     pub fn new(state: State, ages: bool) -> Self {
         let encoding = state.encoding();

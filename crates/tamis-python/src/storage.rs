@@ -124,7 +124,7 @@ pub fn foreign_bytes(foreign: &Foreign, bits: u64) -> u64 {
         return bits.div_ceil(8);
     }
     let mut bytes = Vec::new();
-    let encoded = (foreign.format.encode)(&foreign.contents, foreign.args.options(), &mut bytes);
+    let encoded = (foreign.format.encode)(&foreign.contents, &foreign.args.options, &mut bytes);
     if encoded.is_ok() { bytes.len() as u64 } else { 0 }
 }
 

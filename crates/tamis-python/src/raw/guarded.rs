@@ -56,7 +56,7 @@ enum Access {
 }
 
 impl<T: Send + Sync> Guarded<T> {
-    /// Creates a guarded value that nobody uses.
+    /// Creates a guarded value without users.
     pub fn new(value: T) -> Self {
         Self {
             users: AtomicI32::new(0),

@@ -183,8 +183,14 @@ fn indexes(dictionary: &dyn AnyDictionaryArray) -> Vec<usize> {
 /// Appends the integers of an array, and the rows that are null.
 fn integers(array: &ArrayRef, encoding: Encoding, batch: &mut Batch) -> PyResult<()> {
     batch.integers.clear();
-    let (integers, nulls) = (&mut batch.integers, &mut batch.nulls);
-    let is_signed = match array.data_type() {
+    let is_signed = widen_any(array, &mut batch.integers, &mut batch.nulls);
+    encoding.push_integers(&batch.integers, is_signed, &mut batch.keys)
+}
+
+/// Appends the integers of an array in 64 bits, and the rows that are null. Returns true if the
+/// integers are signed.
+fn widen_any(array: &ArrayRef, integers: &mut Vec<u64>, nulls: &mut Vec<usize>) -> bool {
+    match array.data_type() {
         DataType::Int8 => widen::<Int8Type>(array, integers, nulls),
         DataType::Int16 => widen::<Int16Type>(array, integers, nulls),
         DataType::Int32 => widen::<Int32Type>(array, integers, nulls),
@@ -197,8 +203,7 @@ fn integers(array: &ArrayRef, encoding: Encoding, batch: &mut Batch) -> PyResult
             extend(array.values().iter().copied(), array, integers, nulls);
             false
         }
-    };
-    encoding.push_integers(&batch.integers, is_signed, &mut batch.keys)
+    }
 }
 
 fn widen<T: ArrowPrimitiveType>(
@@ -287,21 +292,8 @@ fn part(array: &ArrayRef, row: usize) -> PyResult<Option<Part>> {
     let one = array.slice(row, 1);
     Ok(Some(match items_of(one.data_type())? {
         Items::Integers => {
-            let mut batch = Batch::new(Encoding::Integer);
-            let (integers, nulls) = (&mut batch.integers, &mut batch.nulls);
-            let is_signed = match one.data_type() {
-                DataType::Int8 => widen::<Int8Type>(&one, integers, nulls),
-                DataType::Int16 => widen::<Int16Type>(&one, integers, nulls),
-                DataType::Int32 => widen::<Int32Type>(&one, integers, nulls),
-                DataType::Int64 => widen::<Int64Type>(&one, integers, nulls),
-                DataType::UInt8 => widen::<UInt8Type>(&one, integers, nulls),
-                DataType::UInt16 => widen::<UInt16Type>(&one, integers, nulls),
-                DataType::UInt32 => widen::<UInt32Type>(&one, integers, nulls),
-                _ => {
-                    integers.push(one.as_primitive::<UInt64Type>().value(0));
-                    false
-                }
-            };
+            let (mut integers, mut nulls) = (Vec::new(), Vec::new());
+            let is_signed = widen_any(&one, &mut integers, &mut nulls);
             Part::Integer { bits: integers[0], is_signed }
         }
         Items::Bytes { is_text } => {
