@@ -13,7 +13,7 @@ use tamis::Answers;
 
 use crate::errors;
 use crate::keys::Encoding;
-use crate::raw::buffer::AnswerBuffer;
+use crate::output::Output;
 use crate::raw::guarded::Guarded;
 use crate::refusal::Refusal;
 use crate::set::SharedSet;
@@ -22,7 +22,7 @@ use crate::state::{Operation, State};
 
 /// The number of rows that are hashed before the set tests these rows. The rows and their hashes stay
 /// in the L1 cache.
-const CHUNK: usize = 1024;
+const CHUNK: usize = 512;
 
 /// The number of rows that are hashed before a set of several threads inserts these rows. The set
 /// sorts a large batch before setting bits, so that threads seldom wait for each other.
@@ -52,8 +52,8 @@ pub struct Call<'a, 'py> {
     pub operation: Operation,
     /// The maximum number of threads.
     pub threads: usize,
-    /// Receives one byte for each row: 1 for true.
-    pub out: Option<&'a AnswerBuffer>,
+    /// Receives the answer to each row.
+    pub out: Option<&'a Output>,
     /// The answer of a row that is null.
     pub answer_of_null: bool,
     /// A Python function of the number of finished rows and of all rows.
@@ -119,7 +119,7 @@ struct Part<'a> {
     operation: Operation,
     rows: Range<usize>,
     threads: usize,
-    out: Option<&'a AnswerBuffer>,
+    out: Option<&'a Output>,
     answer_of_null: bool,
 }
 
@@ -163,7 +163,8 @@ impl Part<'_> {
         if threads == 1 {
             return run(self.rows.clone());
         }
-        let len = self.rows.len().div_ceil(threads);
+        // Threads write different words of the answers.
+        let len = self.rows.len().div_ceil(threads).next_multiple_of(64);
         let part = |start: usize| start..self.rows.end.min(start + len);
         std::thread::scope(|scope| {
             let run = &run;
@@ -191,16 +192,20 @@ impl Part<'_> {
         mut run: impl FnMut(&Batch, &mut Answers) -> Result<(), Refusal>,
     ) -> PyResult<Counts> {
         let (mut batch, mut found) = (Batch::new(self.encoding), Answers::new());
-        let (mut counts, mut answers) = (Counts::default(), Vec::new());
+        let (mut all, mut scratch) = (Answers::new(), Vec::new());
+        let mut counts = Counts::default();
         for start in rows.clone().step_by(chunk) {
             let rows = start..rows.end.min(start + chunk);
             batch.clear();
             self.source.read(rows.clone(), self.encoding, &mut batch)?;
             run(&batch, &mut found).map_err(errors::refused)?;
             if let Some(out) = self.out {
-                answers.resize(rows.len(), 0);
-                write_answers(&found, &batch.nulls, self.answer_of_null, &mut answers);
-                out.write(start, &answers);
+                let mut answers = &found;
+                if !batch.nulls.is_empty() {
+                    with_nulls(&found, &batch.nulls, self.answer_of_null, &mut all);
+                    answers = &all;
+                }
+                out.write(start, answers, &mut scratch);
             }
             counts.yes += found.count_ones() as u64;
             counts.nulls += batch.nulls.len() as u64;
@@ -215,29 +220,15 @@ impl Counts {
     }
 }
 
-/// Writes one byte for each row.
-fn write_answers(found: &Answers, nulls: &[usize], answer_of_null: bool, answers: &mut [u8]) {
-    if nulls.is_empty() {
-        let bytes = found.words().iter().flat_map(|word| word.to_le_bytes());
-        for (answers, byte) in answers.chunks_mut(8).zip(bytes) {
-            answers.copy_from_slice(&spread(byte)[..answers.len()]);
-        }
-        return;
-    }
+/// Replaces `answers` by the answers of all rows: the answers of rows that are not null are in `found`.
+fn with_nulls(found: &Answers, nulls: &[usize], answer_of_null: bool, answers: &mut Answers) {
     let mut nulls = nulls.iter().copied().peekable();
+    let len = found.len() + nulls.len();
     let mut found = found.iter();
-    for (row, answer) in answers.iter_mut().enumerate() {
-        let is_null = nulls.next_if_eq(&row).is_some();
-        *answer = u8::from(if is_null { answer_of_null } else { found.next().unwrap_or(false) });
-    }
-}
-
-/// Returns a byte for each bit, 0 or 1, from the lowest bit.
-fn spread(byte: u8) -> [u8; 8] {
-    // Each byte of the product has all bits. The mask keeps bit i in byte i. The sum sets the highest
-    // bit of each byte that is not 0.
-    let bits = (u64::from(byte) * 0x0101_0101_0101_0101) & 0x8040_2010_0804_0201;
-    ((bits + 0x7f7f_7f7f_7f7f_7f7f) >> 7 & 0x0101_0101_0101_0101).to_le_bytes()
+    answers.fill_with(len, |row| match nulls.next_if_eq(&row) {
+        Some(_) => answer_of_null,
+        None => found.next().unwrap_or(false),
+    });
 }
 
 /// The number of batches that run now.

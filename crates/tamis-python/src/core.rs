@@ -12,7 +12,7 @@ use crate::arrays::ArrowChunk;
 use crate::batch::{self, Call};
 use crate::decode_args::DecodeArgs;
 use crate::handle::Handle;
-use crate::raw::buffer::AnswerBuffer;
+use crate::output::Output;
 use crate::refusal::Refusal;
 use crate::report::Report;
 use crate::set::SharedSet;
@@ -48,7 +48,7 @@ impl Core {
         progress: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<(u64, u64)> {
         let operation = if is_insert { Operation::Insert } else { Operation::Contains };
-        let out = out.map(AnswerBuffer::new).transpose()?;
+        let out = out.map(Output::new).transpose()?;
         let out = out.as_ref();
         let buffer;
         let source: &dyn Source = match array.cast::<ArrowChunk>() {
@@ -58,7 +58,7 @@ impl Core {
                 &buffer
             }
         };
-        let rows = out.map_or_else(|| source.len(), AnswerBuffer::len);
+        let rows = out.map_or_else(|| source.len(), Output::len);
         if rows != source.len() {
             return Err(PyValueError::new_err("the answers have another length than the array"));
         }

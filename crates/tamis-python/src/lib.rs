@@ -23,6 +23,7 @@ mod item;
 mod keys;
 mod merge;
 mod objects;
+mod output;
 mod pickle;
 mod raw;
 mod refusal;
@@ -43,7 +44,7 @@ fn _tamis(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<handle::Handle>()?;
     module.add_class::<arrays::ArrowChunk>()?;
     module.add_class::<arrays::ArrowChunks>()?;
-    module.add_class::<arrays::Booleans>()?;
+    module.add_class::<output::Booleans>()?;
     module.add_function(wrap_pyfunction!(create::create, module)?)?;
     module.add_function(wrap_pyfunction!(create::create_window, module)?)?;
     module.add_function(wrap_pyfunction!(create::create_digests, module)?)?;

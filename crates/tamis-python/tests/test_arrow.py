@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import decimal
+import itertools
 import uuid
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pyarrow as pa
 import pytest
 import tamis
@@ -330,6 +332,37 @@ def test_an_object_of_an_unknown_library_gets_arrow_booleans() -> None:
     assert pa.array(answers).to_pylist() == [True, False, False, True], "it can be read again"
     answers = f.contains(OneStream(pa.table({"x": [1, 3]})))
     assert pa.array(answers).to_pylist() == [True, False]
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_answers_of_chunks_of_any_length_are_joined_in_order(threads: int) -> None:
+    # 200,000 rows have a part for each thread, whose length is no multiple of 64.
+    lengths = [0, 1, 63, 64, 65, 1_000, 200_001, 7]
+    values: list[int | None] = [None if i % 11 == 0 else i for i in range(sum(lengths))]
+    f = tamis.DigestSet()
+    f.update(i for i in range(0, len(values), 3))
+    expected = [value is not None and value % 3 == 0 for value in values]
+    ends = list(itertools.accumulate(lengths, initial=0))
+    chunks = [pa.array(values[a:b], pa.int64()) for a, b in itertools.pairwise(ends)]
+    chunked = pa.chunked_array(chunks)
+    assert f.contains(chunked, threads=threads).to_pylist() == expected
+    answers = f.contains(OneStream(pa.table({"x": chunked})), threads=threads)
+    assert list(answers) == expected and pa.array(answers).to_pylist() == expected
+    polars_series = pl.concat([pl.Series(chunk) for chunk in chunks], rechunk=False)
+    assert f.contains(polars_series, threads=threads).to_list() == expected
+
+
+def test_booleans_are_a_sequence() -> None:
+    answers = tamis.DigestSet().insert(OneArray(pa.array([1, 1, None, 2])))
+    assert list(answers) == [True, False, False, True]
+    assert answers[-1] is True and answers[1] is False
+    for index in (4, -5, 2**62, -(2**62)):
+        with pytest.raises(IndexError, match=f"{index} of 4"):
+            answers[index]
+    assert list(tamis.Booleans(65)) == [False] * 65
+    for too_large in (2**62, 2**63, 2**64 - 1):
+        with pytest.raises((MemoryError, OverflowError)):
+            tamis.Booleans(too_large)
 
 
 def test_a_capsule_that_was_taken_before_raises() -> None:

@@ -42,7 +42,7 @@ def run(filter: Filter, items: Any, insert: bool, threads: int, progress: Progre
         case "pandas":
             return _pandas(filter, items, insert, threads, progress)
         case "arrow":
-            return _arrow_like(items, *_arrow(filter, items, insert, threads, progress))
+            return _arrow_like(items, _arrow(filter, items, insert, threads, progress))
         case "buffer":
             out = bytearray(len(items))
             filter._run(items, insert, threads, out, False, progress)
@@ -67,8 +67,7 @@ def update(filter: Filter, items: Any, threads: int, progress: Progress | None) 
         case "pandas":
             _pandas(filter, items, True, threads, progress)
         case "arrow":
-            for _ in _arrow_chunks(filter, items, True, threads, progress, needs_answers=False):
-                pass
+            _arrow(filter, items, True, threads, progress, needs_answers=False)
         case "buffer":
             filter._run(items, True, threads, None, False, progress)
         case _:
@@ -103,13 +102,11 @@ def without_repeats(filter: Filter, batch: Any, key: Any, threads: int) -> Any:
     library = _library(keys)
     _check_rows(batch, keys)
     if library == "arrow" or library == "pandas" and _has_arrow(keys):
-        new, _ = _arrow(filter, keys, True, threads, None, answer_of_null=True)
-    elif library == "numpy" or library == "pandas":
-        keys = keys.to_numpy() if library == "pandas" else keys
-        new = bytearray(_numpy(filter, keys, True, threads, None))
-    else:
-        new = bytearray(run(filter, keys, True, threads, None))
-    return _rows(batch, new)
+        # A row without a key is kept.
+        chunks = _arrow(filter, keys, True, threads, None, answer_of_null=True)
+        return _rows(batch, _joined(chunks))
+    keys = keys.to_numpy() if library == "pandas" else keys
+    return _rows(batch, run(filter, keys, True, threads, None))
 
 
 def _check(items: Any, threads: int) -> int:
@@ -201,10 +198,9 @@ def _has_arrow(items: Any) -> bool:
 def _pandas(
     filter: Filter, items: Any, insert: bool, threads: int, progress: Progress | None
 ) -> Any:
-    numpy, pandas = sys.modules["numpy"], sys.modules["pandas"]
+    pandas = sys.modules["pandas"]
     if _has_arrow(items):
-        answers, _ = _arrow(filter, items, insert, threads, progress)
-        values = numpy.frombuffer(answers, dtype=numpy.bool_)
+        values = _to_numpy(_joined(_arrow(filter, items, insert, threads, progress)))
     else:
         values = _numpy(filter, items.to_numpy(), insert, threads, progress)
     if isinstance(items, pandas.Series):
@@ -228,31 +224,6 @@ def _arrow_form(items: Any) -> Any:
     return items
 
 
-def _arrow_chunks(
-    filter: Filter,
-    items: Any,
-    insert: bool,
-    threads: int,
-    progress: Progress | None,
-    answer_of_null: bool = False,
-    needs_answers: bool = True,
-) -> Iterator[bytearray]:
-    """Process each chunk of an Arrow array or stream. Yields one byte for each row."""
-    total = len(items) if hasattr(items, "__len__") else None
-    done = 0
-
-    def step(rows: int, _: int | None) -> None:
-        if progress is not None:
-            progress(done + rows, total)
-
-    for chunk in ArrowChunks(_arrow_form(items)):
-        answers = bytearray(len(chunk) if needs_answers else 0)
-        out = answers if needs_answers else None
-        filter._run(chunk, insert, threads, out, answer_of_null, step)
-        done += len(chunk)
-        yield answers
-
-
 def _arrow(
     filter: Filter,
     items: Any,
@@ -260,36 +231,54 @@ def _arrow(
     threads: int,
     progress: Progress | None,
     answer_of_null: bool = False,
-) -> tuple[bytearray, list[int]]:
-    """Return one byte for each row, and the lengths of the chunks."""
-    all_answers, lengths = bytearray(), []
-    for answers in _arrow_chunks(filter, items, insert, threads, progress, answer_of_null):
-        lengths.append(len(answers))
-        # The first chunk, which is usually the only one, is not copied.
-        all_answers = answers if len(lengths) == 1 else all_answers + answers
-    return all_answers, lengths
+    needs_answers: bool = True,
+) -> list[Booleans]:
+    """Process each chunk of an Arrow array or stream. Returns the answers of each chunk."""
+    total = len(items) if hasattr(items, "__len__") else None
+    done = 0
+
+    def step(rows: int, _: int | None) -> None:
+        if progress is not None:
+            progress(done + rows, total)
+
+    chunks = []
+    for chunk in ArrowChunks(_arrow_form(items)):
+        answers = Booleans(len(chunk)) if needs_answers else None
+        filter._run(chunk, insert, threads, answers, answer_of_null, step)
+        done += len(chunk)
+        if answers is not None:
+            chunks.append(answers)
+    return chunks
 
 
-def _arrow_like(items: Any, answers: bytearray, lengths: list[int]) -> Any:
+def _joined(chunks: list[Booleans]) -> Booleans:
+    # The only chunk, which is usual, is not copied.
+    return chunks[0] if len(chunks) == 1 else Booleans._join(chunks)
+
+
+def _to_numpy(answers: Any) -> Any:
+    numpy = sys.modules["numpy"]
+    if isinstance(answers, Booleans):
+        return numpy.frombuffer(answers._to_bytes(), dtype=numpy.bool_)
+    return numpy.asarray(answers, dtype=numpy.bool_)
+
+
+def _arrow_like(items: Any, chunks: list[Booleans]) -> Any:
     """Return answers as a boolean array of the library of the items."""
     library = type(items).__module__.partition(".")[0]
     if library == "polars":
         polars = sys.modules["polars"]
-        return polars.Series(Booleans(answers)).alias(getattr(items, "name", ""))
+        return polars.Series(_joined(chunks)).alias(getattr(items, "name", ""))
     if library == "pandas":
         # A data frame, whose rows are tuples.
-        numpy, pandas = sys.modules["numpy"], sys.modules["pandas"]
-        return pandas.Series(numpy.frombuffer(answers, dtype=numpy.bool_), index=items.index)
+        return sys.modules["pandas"].Series(_to_numpy(_joined(chunks)), index=items.index)
     if library == "pyarrow":
         pyarrow = sys.modules["pyarrow"]
         if isinstance(items, (pyarrow.Array, pyarrow.RecordBatch)):
-            return pyarrow.array(Booleans(answers))
-        view, at, chunks = memoryview(answers), 0, []
-        for length in lengths:
-            chunks.append(pyarrow.array(Booleans(bytes(view[at : at + length]))))
-            at += length
-        return pyarrow.chunked_array(chunks, type=pyarrow.bool_())
-    return Booleans(answers)
+            return pyarrow.array(_joined(chunks))
+        arrays = [pyarrow.array(chunk) for chunk in chunks]
+        return pyarrow.chunked_array(arrays, type=pyarrow.bool_())
+    return _joined(chunks)
 
 
 def _keys(batch: Any, key: Any) -> Any:
@@ -304,18 +293,14 @@ def _keys(batch: Any, key: Any) -> Any:
     return batch.select(key) if not is_pandas and hasattr(batch, "select") else batch[key]
 
 
-def _rows(batch: Any, keep: bytearray) -> Any:
-    """Return the rows of a batch whose byte is 1."""
+def _rows(batch: Any, keep: Any) -> Any:
+    """Return the rows of a batch whose answer is true."""
     library = type(batch).__module__.partition(".")[0]
-    if library == "numpy":
-        numpy = sys.modules["numpy"]
-        return batch[numpy.frombuffer(keep, dtype=numpy.bool_)]
-    if library == "pandas":
-        numpy = sys.modules["numpy"]
-        return batch[numpy.frombuffer(keep, dtype=numpy.bool_)]
+    if library == "numpy" or library == "pandas":
+        return batch[_to_numpy(keep)]
     if library == "polars":
-        return batch.filter(sys.modules["polars"].Series(Booleans(keep)))
+        return batch.filter(sys.modules["polars"].Series(keep))
     if library == "pyarrow":
-        return batch.filter(sys.modules["pyarrow"].array(Booleans(keep)))
+        return batch.filter(sys.modules["pyarrow"].array(keep))
     rows = (item for item, is_new in zip(batch, keep, strict=True) if is_new)
     return list(rows) if isinstance(batch, list) else tuple(rows)

