@@ -10,6 +10,8 @@ use tamis::OutOfMemory;
 pub enum ChangeError {
     /// The format or the original system does not support the change. The text gives the reason and says what to do.
     Refused(Box<str>),
+    /// The filter has no space for more items. The text gives the reason and says what to do.
+    Full(Box<str>),
     /// The allocation failed.
     Memory(OutOfMemory),
 }
@@ -17,7 +19,7 @@ pub enum ChangeError {
 impl fmt::Display for ChangeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            ChangeError::Refused(why) => f.write_str(why),
+            ChangeError::Refused(why) | ChangeError::Full(why) => f.write_str(why),
             ChangeError::Memory(OutOfMemory { bytes }) => {
                 write!(f, "cannot allocate {bytes} more bytes")
             }

@@ -69,12 +69,13 @@ impl Layers {
             (Growth::None, _) => {}
             (Growth::Refuses, layers) => {
                 if let Some(full) = layers.iter().find(|layer| layer.added() > layer.capacity) {
-                    return Err(ChangeError::refused(format!(
+                    let why = format!(
                         "full: {} of {} items were added, and the original rejects more: build a \
                         larger filter",
                         full.added(),
                         full.capacity
-                    )));
+                    );
+                    return Err(ChangeError::Full(why.into()));
                 }
             }
             (Growth::Scales(scale), layers) => {

@@ -308,8 +308,9 @@ impl<B: Bits<Word = u64>> TamisFile<B> {
         part: &AnyFilter<C>,
         counted: Option<u64>,
     ) -> FilterInfo {
-        let (plan, bits) = (self.filter.plan(), stored_bits(&self.filter));
-        let (kind, bytes) = (plan.kind(), bits.div_ceil(64) * 8);
+        let (plan, kind) = (self.filter.plan(), self.filter.plan().kind());
+        let planned = self.info_of_plan();
+        let bytes = planned.bytes;
         let share = plan.bits().max(1) as f64 / part.plan().bits().max(1) as f64;
         let items = counted.map_or_else(|| part.estimate_items() * share, |items| items as f64);
         let is_over_rate = !self.is_counted_within() && part.is_over_rate();
@@ -320,16 +321,10 @@ impl<B: Bits<Word = u64>> TamisFile<B> {
         // A window may exceed its rate with fewer items than planned, if the items arrived unevenly.
         let headroom = if is_full || is_over_rate { 0 } else { (most - items).max(0.0) as u64 };
         FilterInfo {
-            kind: kind.name(),
-            layout: self.filter.layout().to_string(),
-            bits,
-            bytes,
             items,
             items_are: if counted.is_some() { ItemCount::Inserted } else { ItemCount::Estimated },
-            capacity: (!kind.grows()).then_some(plan.items()),
             fill: part.fill(),
             rate_now: part.estimate_rate(),
-            rate_planned: Some(plan.rate()),
             is_over_rate,
             headroom_items: (!is_endless).then_some(headroom),
             refuses: kind == Kind::Cuckoo || is_full,
@@ -342,6 +337,22 @@ impl<B: Bits<Word = u64>> TamisFile<B> {
                 }),
                 _ => None,
             },
+            ..planned
+        }
+    }
+
+    /// Returns the part of the report that does not depend on the bits: kind, layout, size, capacity and planned rate.
+    /// Constant time.
+    #[must_use]
+    pub fn info_of_plan(&self) -> FilterInfo {
+        let (plan, bits) = (self.filter.plan(), stored_bits(&self.filter));
+        FilterInfo {
+            kind: plan.kind().name(),
+            layout: self.filter.layout().to_string(),
+            bits,
+            bytes: bits.div_ceil(64) * 8,
+            capacity: (!plan.kind().grows()).then_some(plan.items()),
+            rate_planned: Some(plan.rate()),
             ..FilterInfo::default()
         }
     }

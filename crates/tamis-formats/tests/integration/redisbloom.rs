@@ -122,7 +122,7 @@ fn a_full_filter_says_so() {
     assert!(contents.info().warnings[0].contains("full"), "{:?}", contents.info().warnings);
     let items: Vec<_> = (0..100).map(|i| format!("new {i}")).collect();
     let error = insert(&mut contents, &items).unwrap_err();
-    assert!(matches!(&error, ChangeError::Refused(why) if why.contains("full")), "{error}");
+    assert!(matches!(&error, ChangeError::Full(why) if why.contains("full")), "{error}");
     let other = contents.clone();
     assert!(contents.merge(&other).unwrap_err().to_string().contains("insert the items"));
 }

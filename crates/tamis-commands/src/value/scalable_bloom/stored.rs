@@ -80,11 +80,14 @@ impl StoredFilter for StoredBloom {
 
     fn insert_each(&mut self, keys: &[&[u8]], answers: &mut Answers) -> Result<(), ChangeError> {
         self.0.insert_each(keys, answers).map_err(|(_, error)| {
-            let why = match error {
-                ExpandError::Full => "the filter is full and does not grow: reserve a larger one",
-                ExpandError::NoRoom => "the filter cannot grow: there is not enough memory",
-            };
-            ChangeError::Refused(why.into())
+            let (full, no_memory) = (
+                "the filter is full and does not grow: reserve a larger one",
+                "the filter cannot grow: there is not enough memory",
+            );
+            match error {
+                ExpandError::Full => ChangeError::Full(full.into()),
+                ExpandError::NoRoom => ChangeError::Full(no_memory.into()),
+            }
         })
     }
 
