@@ -26,6 +26,10 @@ class _UnknownCommandError(ServerError):
     """The server does not have a command."""
 
 
+class _KeyExistsError(ServerError):
+    """The key of a new filter exists."""
+
+
 class ServerSet:
     """A filter on a server: `tamis serve`, Redis 8, or a server with a module of filters."""
 
@@ -65,10 +69,9 @@ class ServerSet:
             command += ["RATE", self._rate, "WINDOW", self._span, "SLICES", _SLICES]
         try:
             self._run(command)
-        except ServerError as error:
+        except _KeyExistsError:
             # Another spider, or an earlier crawl, has created the filter.
-            if "exists" not in str(error):
-                raise
+            pass
 
     def _check(self) -> None:
         """Check that the key is a filter of the settings."""
@@ -78,10 +81,11 @@ class ServerSet:
         kind = info.get("kind", "")
         is_window = kind == "window"
         if is_window != (self._span is not None) or "cuckoo" in kind:
-            wanted = "not a window" if self._span is None else "a window of TAMIS_EXPIRE"
+            wanted = "a Bloom filter, not a window" if self._span is None else "a window"
             raise ServerError(
-                f"{self._name}: the key {self._key!r} is a filter of the kind {kind!r}, and "
-                f"{wanted}: set TAMIS_KEY to another key, or delete the key"
+                f"{self._name}: the key {self._key!r} is a filter of the kind {kind!r}, but the "
+                f"settings need {wanted}: set TAMIS_KEY to another key, or delete "
+                f"the key"
             )
         if is_window and info.get("span_millis") != self._span:
             raise ServerError(
@@ -152,14 +156,15 @@ class ServerSet:
                 else "use `tamis serve`, Redis 8, or a server with the module RedisBloom"
             )
             return _UnknownCommandError(
-                f"{self._name}: the server of TAMIS_URL has not {needed}: {advice}"
+                f"{self._name}: the server of TAMIS_URL does not have {needed}: {advice}"
             )
         if reason.startswith("WRONGTYPE"):
             return ServerError(
                 f"{self._name}: the key {self._key!r} is not a filter of this kind: set TAMIS_KEY "
                 f"to another key, or delete the key"
             )
-        return ServerError(f"{self._name}: {command[0]} {self._key}: {reason}")
+        kind = _KeyExistsError if "exists" in reason else ServerError
+        return kind(f"{self._name}: {command[0]} {self._key}: {reason}")
 
 
 def _text(value: Any) -> Any:
