@@ -71,10 +71,10 @@ pub fn run(
     set: &SharedSet,
     source: &dyn Source,
     call: &Call<'_, '_>,
-) -> PyResult<Counts> {
+) -> PyResult<()> {
     let _running = Running::start()?;
     let encoding = set.encoding()?;
-    let (mut counts, mut start, mut step) = (Counts::default(), 0, STEP.start);
+    let (mut start, mut step) = (0, STEP.start);
     while start < source.len() {
         let rows = start..source.len().min(start + step);
         let began = Instant::now();
@@ -89,7 +89,6 @@ pub fn run(
         };
         let done = run_step(py, set, &part)?;
         step = next_step(step, began.elapsed());
-        counts = counts.plus(done);
         start = rows.end;
         set.count_nulls(done.nulls);
         if call.operation == Operation::Insert {
@@ -101,7 +100,7 @@ pub fn run(
             progress.call1((start, source.len()))?;
         }
     }
-    Ok(counts)
+    Ok(())
 }
 
 /// Returns the number of rows of the next step, from the time of the last step.

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
-use tamis::Removed;
+use tamis::{Removed, SharedBloom};
 
 use crate::arrays::ArrowChunk;
 use crate::batch::{self, Call};
@@ -34,7 +34,7 @@ impl Core {
         Ok(Self(SharedSet::new(state, ages)))
     }
 
-    /// Runs an operation on an array. Returns the numbers of true answers and of nulls.
+    /// Runs an operation on an array.
     #[expect(clippy::too_many_arguments, reason = "Python code names the arguments")]
     #[pyo3(signature = (array, is_insert, threads, out, answer_of_null, progress))]
     fn _run(
@@ -46,7 +46,7 @@ impl Core {
         out: Option<&Bound<'_, PyAny>>,
         answer_of_null: bool,
         progress: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<(u64, u64)> {
+    ) -> PyResult<()> {
         let operation = if is_insert { Operation::Insert } else { Operation::Contains };
         let out = out.map(Output::new).transpose()?;
         let out = out.as_ref();
@@ -63,8 +63,7 @@ impl Core {
             return Err(PyValueError::new_err("the answers have another length than the array"));
         }
         let call = Call { operation, threads, out, answer_of_null, progress };
-        let counts = batch::run(py, &self.0, source, &call)?;
-        Ok((counts.yes, counts.nulls))
+        batch::run(py, &self.0, source, &call)
     }
 
     /// Removes one copy of an item. Returns False if the item is absent.
@@ -108,7 +107,7 @@ impl Core {
         self.0.clear(py)
     }
 
-    /// Sets the time of a window, in milliseconds since 1970.
+    /// Sets the time of a window, in milliseconds since the epoch that the program chose.
     fn _advance(&self, py: Python<'_>, now_millis: u64) -> PyResult<()> {
         let done = self.0.state().write_now(py, |state| {
             state.advance(now_millis);
@@ -164,10 +163,29 @@ impl Core {
         report.to_dict(py)
     }
 
+    /// Returns the capacity, the planned rate and the size in bytes.
+    fn _plan(&self, py: Python<'_>) -> PyResult<(Option<u64>, Option<f64>, u64)> {
+        let report = self.0.read(py, Report::of_plan)?.map_err(errors::refused)?;
+        Ok(report.plan())
+    }
+
     /// Returns an independent copy in memory, which can change.
     fn _copy(&self, py: Python<'_>) -> PyResult<Handle> {
         let copy = self.0.read(py, storage::copy)?.map_err(errors::refused)?;
         Ok(Handle::new(copy, self.0.ages()))
+    }
+
+    /// Moves a Bloom filter into a filter that threads share, and closes this filter.
+    fn _to_shared(&self, py: Python<'_>) -> PyResult<Handle> {
+        let mut state = self.0.state().write(py)?;
+        let filter = match std::mem::replace(&mut *state, State::Closed) {
+            State::Owned(file) => SharedBloom::try_from(file.filter).ok(),
+            _ => None,
+        };
+        let filter = filter.ok_or_else(|| {
+            errors::new("FormatError", "only a Bloom filter of the kind split-block can be shared")
+        })?;
+        Ok(Handle::new(State::Shared(Box::new(filter)), false))
     }
 
     /// Returns the bytes of the set's file, in the format `format`.

@@ -106,7 +106,7 @@ pub fn create_window(
         }
         Some(seconds) => {
             return Err(PyValueError::new_err(format!(
-                "seconds must be above 0 and at most 1e15, and not {seconds}"
+                "seconds must be above 0 and below 1e15, and not {seconds}"
             )));
         }
     };
@@ -124,18 +124,18 @@ pub fn create_window(
 
 /// Creates an empty exact set of hashes.
 #[pyfunction]
-#[pyo3(signature = (bits, *, expected=0, key=None, seed=0))]
-pub fn create_digests(bits: u32, expected: u64, key: Option<&[u8]>, seed: u64) -> PyResult<Handle> {
+#[pyo3(signature = (bits, items, *, key=None, seed=0))]
+pub fn create_digests(bits: u32, items: u64, key: Option<&[u8]>, seed: u64) -> PyResult<Handle> {
     let hasher = hasher(key, seed)?;
     let state = match bits {
         64 => {
             let mut set = DigestSet::new();
-            set.set_expected(expected);
+            set.set_expected(items);
             State::Digests64(set, hasher)
         }
         128 => {
             let mut set = DigestSet::new();
-            set.set_expected(expected);
+            set.set_expected(items);
             State::Digests128(set, hasher)
         }
         _ => return Err(PyValueError::new_err(format!("bits must be 64 or 128, and not {bits}"))),

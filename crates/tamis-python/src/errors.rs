@@ -29,10 +29,11 @@ pub fn refused(refusal: Refusal) -> PyErr {
              file with tamis.open(path, writable=True)",
         ),
         Refusal::Full { why, inserted: 0 } => new("FullError", why),
-        Refusal::Full { why, inserted } => {
-            new("FullError", format!("{why} ({inserted} items of the last chunk were inserted)"))
+        Refusal::Full { why, .. } => {
+            new("FullError", format!("{why}; all items before this item were inserted"))
         }
-        Refusal::Log(why) => new("FileError", why),
+        Refusal::File(why) => new("FileError", why),
+        Refusal::Damaged(why) | Refusal::Rejected(why) => new("FormatError", why),
         Refusal::Memory => PyMemoryError::new_err("no memory for more items"),
         Refusal::Unsupported(why) => PyTypeError::new_err(why),
     }

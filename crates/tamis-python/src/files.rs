@@ -43,13 +43,14 @@ pub fn formats(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
 
 /// Opens a file of any format.
 #[pyfunction]
-#[pyo3(signature = (path, *, format, writable, verify, options))]
+#[pyo3(signature = (path, *, format, writable, verify, clock, options))]
 pub fn open_file(
     py: Python<'_>,
     path: &Bound<'_, PyAny>,
     format: Option<&str>,
     writable: bool,
     verify: bool,
+    clock: bool,
     options: &Bound<'_, PyDict>,
 ) -> PyResult<Handle> {
     let args = DecodeArgs::new(options)?;
@@ -65,26 +66,27 @@ pub fn open_file(
             |format| format.name == own.name,
         );
         if is_own && !writable {
-            return map(&path, &file, verify);
+            return Ok(map(&path, &file, verify)?.with_clock(clock));
         }
         let bytes = std::fs::read(&path).map_err(|error| unread(&path, &error))?;
         let named = |error: PyErr| named(&error, &path);
-        decode(&bytes, format, Some(&path), &args).map_err(named)
+        Ok(decode(&bytes, format, Some(&path), &args).map_err(named)?.with_clock(clock))
     })
 }
 
 /// Decodes the bytes of a file of any format.
 #[pyfunction]
-#[pyo3(signature = (bytes, *, format, options))]
+#[pyo3(signature = (data, *, format, clock, options))]
 pub fn open_bytes(
     py: Python<'_>,
-    bytes: &[u8],
+    data: &[u8],
     format: Option<&str>,
+    clock: bool,
     options: &Bound<'_, PyDict>,
 ) -> PyResult<Handle> {
     let args = DecodeArgs::new(options)?;
     let format = format.map(format_named).transpose()?;
-    py.detach(|| decode(bytes, format, None, &args))
+    py.detach(|| Ok(decode(data, format, None, &args)?.with_clock(clock)))
 }
 
 /// Creates an empty filter of another system.

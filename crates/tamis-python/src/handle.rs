@@ -23,6 +23,11 @@ impl Handle {
         Self { set: Mutex::new(Some(set)), ages, class_name }
     }
 
+    /// Lets the program set the time of the set if `clock` is false.
+    pub fn with_clock(self, clock: bool) -> Self {
+        Self { ages: self.ages && clock, ..self }
+    }
+
     /// Takes the set out of the handle.
     ///
     /// # Errors

@@ -1,5 +1,6 @@
 //! Merges and compares two sets.
 
+use std::borrow::Cow;
 use std::ptr;
 
 use pyo3::prelude::*;
@@ -52,8 +53,8 @@ fn merge_into(state: &mut State, other: &State) -> PyResult<()> {
     let merged = match (state, other) {
         (State::Owned(into), State::Owned(from)) => filters(into, &from.filter, from.added),
         (State::Owned(into), State::Mapped(from)) => filters(into, &from.filter, from.added),
-        (State::Owned(into), State::Shared(from)) => {
-            let from = AnyFilter::from((**from).clone().into_owned());
+        (State::Owned(into), from @ State::Shared(_)) => {
+            let from = filter_of(from).expect("a filter");
             filters(into, &from, 0)
         }
         (State::Shared(into), State::Shared(from)) => into.merge(&**from),
@@ -163,11 +164,7 @@ pub fn equals(py: Python<'_>, slf: &SharedSet, other: &SharedSet) -> PyResult<bo
         if ptr::from_ref(slf) < ptr::from_ref(other) { (slf, other) } else { (other, slf) };
     let (one, two) = (one.state().read(py)?, two.state().read(py)?);
     Ok(py.detach(|| match (&*one, &*two) {
-        (State::Owned(one), State::Owned(two)) => one.filter == two.filter,
         (State::Mapped(one), State::Mapped(two)) => one.filter == two.filter,
-        (State::Mapped(one), State::Owned(two)) | (State::Owned(two), State::Mapped(one)) => {
-            owned(one).is_ok_and(|one| one.filter == two.filter)
-        }
         (State::Shared(one), State::Shared(two)) => one == two,
         (State::Digests64(one, a), State::Digests64(two, b)) => a == b && one == two,
         (State::Digests128(one, a), State::Digests128(two, b)) => a == b && one == two,
@@ -175,6 +172,19 @@ pub fn equals(py: Python<'_>, slf: &SharedSet, other: &SharedSet) -> PyResult<bo
         (State::Foreign(one), State::Foreign(two)) => {
             one.format.name == two.format.name && one.contents == two.contents
         }
-        _ => false,
+        (one, two) => match (filter_of(one), filter_of(two)) {
+            (Some(one), Some(two)) => one == two,
+            _ => false,
+        },
     }))
+}
+
+/// Returns the filter of a set in memory: a copy, if the set is mapped or threads share the set.
+fn filter_of(state: &State) -> Option<Cow<'_, AnyFilter>> {
+    match state {
+        State::Owned(file) => Some(Cow::Borrowed(&file.filter)),
+        State::Mapped(file) => owned(file).ok().map(|file| Cow::Owned(file.filter)),
+        State::Shared(filter) => Some(Cow::Owned((**filter).clone().into_owned().into())),
+        _ => None,
+    }
 }

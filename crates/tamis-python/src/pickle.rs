@@ -24,23 +24,23 @@ impl Handle {
     fn _unpickle(
         py: Python<'_>,
         class_name: &str,
-        bytes: &[u8],
+        data: &[u8],
         extras: &Bound<'_, PyDict>,
     ) -> PyResult<Handle> {
         let get = |name| extras.get_item(name);
         let ages = get("ages")?.is_some_and(|ages| ages.is_truthy().unwrap_or(false));
         if let Some(bits) = get("bits")? {
             let bits: u32 = bits.extract()?;
-            let state = py.detach(|| digests(bits, bytes)).map_err(PyValueError::new_err)?;
+            let state = py.detach(|| digests(bits, data)).map_err(PyValueError::new_err)?;
             return Ok(Handle::new(state, false));
         }
         if let Some(options) = get("options")? {
             let args = DecodeArgs::new(&options.cast_into()?)?;
             let format: Option<String> = get("format")?.map(|it| it.extract()).transpose()?;
             let format = format.as_deref().map(files::format_named).transpose()?;
-            return py.detach(|| files::decode(bytes, format, None, &args));
+            return py.detach(|| files::decode(data, format, None, &args));
         }
-        let file = py.detach(|| TamisFile::decode(bytes));
+        let file = py.detach(|| TamisFile::decode(data));
         let file = file.map_err(|error| errors::new("FormatError", error))?;
         if class_name == "SharedBloom" {
             let filter = SharedBloom::try_from(file.filter);
@@ -48,16 +48,6 @@ impl Handle {
             return Ok(Handle::new(State::Shared(Box::new(filter)), false));
         }
         Ok(Handle::new(State::Owned(Box::new(file)), ages))
-    }
-
-    /// Converts a Bloom filter into a filter that threads share. Copies no bits.
-    fn _into_shared(&self) -> PyResult<Handle> {
-        let other = || {
-            errors::new("FormatError", "only a Bloom filter of the kind split-block can be shared")
-        };
-        let State::Owned(file) = self.take()?.0 else { return Err(other()) };
-        let filter = SharedBloom::try_from(file.filter).map_err(|_| other())?;
-        Ok(Handle::new(State::Shared(Box::new(filter)), false))
     }
 }
 

@@ -1,6 +1,7 @@
 //! The reasons why a set refuses an operation.
 
 use tamis::{InsertError, OutOfMemory};
+use tamis_formats::ChangeError;
 
 /// The reason why a set refuses a batch.
 #[derive(Debug)]
@@ -12,7 +13,11 @@ pub enum Refusal {
     /// The filter has no space. `inserted` items of the batch were inserted.
     Full { why: String, inserted: usize },
     /// The file of the set failed.
-    Log(String),
+    File(String),
+    /// The bytes of the file are damaged.
+    Damaged(String),
+    /// The other system, whose filter this is, does not support the change.
+    Rejected(String),
     /// There is no memory.
     Memory,
     /// The kind of the set does not have the operation.
@@ -28,5 +33,17 @@ impl From<InsertError> for Refusal {
 impl From<OutOfMemory> for Refusal {
     fn from(_: OutOfMemory) -> Self {
         Refusal::Memory
+    }
+}
+
+impl From<ChangeError> for Refusal {
+    fn from(error: ChangeError) -> Self {
+        let why = error.to_string();
+        match error {
+            // A filter of another system does not count the items before the failed one.
+            ChangeError::Full(_) => Refusal::Full { why, inserted: 0 },
+            ChangeError::Memory(_) => Refusal::Memory,
+            _ => Refusal::Rejected(why),
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use tamis::{AnyFilter, Bits, Digest, DigestSet, Filter, Hasher, Span};
+use tamis::{Bits, Digest, DigestSet, Filter, Hasher, SharedBloom, Span};
 use tamis_formats::{FilterInfo, ItemCount};
 
 use crate::refusal::Refusal;
@@ -34,17 +34,11 @@ impl Report {
             State::Mapped(file) => own(info_of(file), true, file.filter.hasher().is_keyed()),
             State::Shared(filter) => own(
                 FilterInfo {
-                    kind: filter.plan().kind().name(),
-                    layout: filter.layout().to_string(),
-                    bits: filter.plan().bits(),
-                    bytes: filter.plan().bytes(),
                     items: filter.estimate_items(),
-                    capacity: Some(filter.plan().items()),
                     fill: filter.fill(),
                     rate_now: filter.estimate_rate(),
-                    rate_planned: Some(filter.plan().rate()),
                     is_over_rate: filter.is_over_rate(),
-                    ..FilterInfo::default()
+                    ..info_of_shared_plan(filter)
                 },
                 false,
                 filter.hasher().is_keyed(),
@@ -70,6 +64,27 @@ impl Report {
             }
             State::Closed => return Err(Refusal::Closed),
         })
+    }
+
+    /// Computes the report, and leaves out all that depends on the bits of a large filter. Takes
+    /// constant time, except for a filter of another system.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal::Closed`].
+    pub fn of_plan(state: &State) -> Result<Self, Refusal> {
+        let info = match state {
+            State::Owned(file) => file.info_of_plan(),
+            State::Mapped(file) => file.info_of_plan(),
+            State::Shared(filter) => info_of_shared_plan(filter),
+            other => return Self::new(other),
+        };
+        Ok(Report { info, format: None, is_mapped: false, is_keyed: false })
+    }
+
+    /// Returns the capacity, the planned rate and the size in bytes.
+    pub fn plan(&self) -> (Option<u64>, Option<f64>, u64) {
+        (self.info.capacity, self.info.rate_planned, self.info.bytes)
     }
 
     /// Returns the report as a dictionary.
@@ -120,14 +135,23 @@ impl Report {
 }
 
 fn info_of<B: Bits<Word = u64>>(file: &tamis_formats::TamisFile<B>) -> FilterInfo {
-    let counted = match &file.filter {
-        AnyFilter::Growing(filter) => Some(filter.len()),
-        AnyFilter::Cuckoo(filter) => Some(filter.len()),
-        _ => None,
-    };
+    let counted = file.counted_items();
     match file.filter.sample(SAMPLE_BYTES) {
         Some(part) => file.info_from(&part, counted),
         None => file.info_from(&file.filter, counted),
+    }
+}
+
+fn info_of_shared_plan(filter: &SharedBloom) -> FilterInfo {
+    let plan = filter.plan();
+    FilterInfo {
+        kind: plan.kind().name(),
+        layout: filter.layout().to_string(),
+        bits: plan.bits(),
+        bytes: plan.bytes(),
+        capacity: Some(plan.items()),
+        rate_planned: Some(plan.rate()),
+        ..FilterInfo::default()
     }
 }
 

@@ -262,8 +262,7 @@ impl State {
             (State::Durable128(set), Keys::Hash128(hashes)) => set.insert(hashes, answers)?,
             (State::Integers(set), Keys::Integer(values)) => set.insert_each(values, answers),
             (State::Foreign(foreign), Keys::Foreign { bytes, ends, .. }) => {
-                let inserted = foreign.contents.insert_each(&slices(bytes, ends), answers);
-                inserted.map_err(|error| Refusal::Full { why: error.to_string(), inserted: 0 })?;
+                foreign.contents.insert_each(&slices(bytes, ends), answers)?;
             }
             (State::Mapped(_), _) => return Err(Refusal::ReadOnly),
             (State::Closed, _) => return Err(Refusal::Closed),
@@ -293,7 +292,7 @@ impl State {
     ///
     /// # Errors
     ///
-    /// [`Refusal::Log`] if the file cannot be written.
+    /// [`Refusal::File`] if the file cannot be written.
     pub fn sync(&mut self) -> Result<(), Refusal> {
         match self {
             State::Durable64(set) => set.sync(),

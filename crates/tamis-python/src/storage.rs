@@ -37,11 +37,11 @@ pub fn copy(state: &State) -> Result<State, Refusal> {
 ///
 /// # Errors
 ///
-/// [`Refusal::Memory`].
+/// [`Refusal::Damaged`] if the bytes of a mapped file were never verified and are damaged.
 pub fn owned<B: Bits<Word = u64>>(file: &TamisFile<B>) -> Result<TamisFile, Refusal> {
     let mut bytes = Vec::new();
     file.write_to(&mut bytes).map_err(|_| Refusal::Memory)?;
-    TamisFile::decode(&bytes).map_err(|_| Refusal::Memory)
+    TamisFile::decode(&bytes).map_err(|error| Refusal::Damaged(error.to_string()))
 }
 
 /// Returns the contents of a file in another format, and the format.

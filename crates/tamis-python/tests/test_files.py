@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import pickle
 import stat
 from pathlib import Path
 from typing import Any
@@ -379,7 +381,7 @@ def test_load_refuses_a_set_of_another_class(tmp_path: Path) -> None:
     with pytest.raises(TypeError, match="f.tamis: holds a Cuckoo, not a Bloom"):
         tamis.Bloom.load(path)
     assert type(tamis.Filter.load(path)) is tamis.Cuckoo
-    with pytest.raises(tamis.FormatError, match="split-block"):
+    with pytest.raises(TypeError, match="f.tamis: holds a Cuckoo, not a Bloom"):
         tamis.SharedBloom.load(path)
     tamis.Bloom(100, kind="classic").save(path)
     with pytest.raises(tamis.FormatError, match="split-block"):
@@ -402,6 +404,68 @@ def test_a_window_of_time_keeps_its_items_in_its_file(tmp_path: Path) -> None:
         g = tamis.open(tmp_path / "f.tamis", **options)
         assert type(g) is tamis.Window and "a" in g and "c" not in g
         assert g.info()["window_seconds"] == 3_600
+
+
+def test_a_window_of_the_time_of_the_program_keeps_its_items_in_its_file(tmp_path: Path) -> None:
+    path = tmp_path / "f.tamis"
+    f = tamis.Window(1_000, seconds=3_600, clock=False)
+    f.advance(1_000)
+    f.add("a")
+    f.save(path)
+    data = f.to_bytes()
+    for g in (
+        tamis.open(path, clock=False),
+        tamis.open(path, clock=False, writable=True),
+        tamis.from_bytes(data, clock=False),
+        tamis.Window.load(path, clock=False),
+        pickle.loads(pickle.dumps(f)),
+        f.copy(),
+    ):
+        assert isinstance(g, tamis.Window) and "a" in g
+        g.advance(1_000 + 3_600)
+        assert "a" in g
+        g.advance(1_000 + 3 * 3_600)
+        assert "a" not in g
+    # The clock of the system is far later.
+    assert "a" not in tamis.open(path) and "a" not in tamis.from_bytes(data)
+
+
+def test_a_shared_filter_equals_a_bloom_filter_of_the_same_bits(tmp_path: Path) -> None:
+    f, g = tamis.Bloom(1_000), tamis.SharedBloom(1_000)
+    f.update(ITEMS)
+    g.update(ITEMS)
+    f.save(tmp_path / "f.tamis")
+    with tamis.open(tmp_path / "f.tamis") as mapped:
+        for one in (f, g, mapped):
+            assert all(one == two and not one != two for two in (f, g, mapped))
+        g.add("another item")
+        assert f != g and g != f and mapped != g and g != mapped
+
+
+def test_a_shared_filter_is_loaded_with_the_options_of_open(tmp_path: Path) -> None:
+    f = tamis.Bloom(1_000)
+    f.update(ITEMS)
+    f.save(tmp_path / "f.tamis")
+    for options in ({}, {"format": "tamis"}, {"verify": False}):
+        g = tamis.SharedBloom.load(tmp_path / "f.tamis", **options)
+        assert type(g) is tamis.SharedBloom and g == f
+        assert g.insert(ITEMS, threads=2) == [False] * len(ITEMS)
+
+
+def test_a_copy_of_a_file_that_was_not_verified_is_whole_or_raises(tmp_path: Path) -> None:
+    path = tmp_path / "f.tamis"
+    for f in (tamis.Bloom(100), tamis.Growing(items=100), tamis.Cuckoo(100), tamis.Window(100)):
+        f.update(range(100))
+        f.save(path)
+        whole = path.read_bytes()
+        for at in range(len(whole)):
+            path.write_bytes(whole[:at] + bytes([whole[at] ^ 0xFF]) + whole[at + 1 :])
+            try:
+                g = tamis.open(path, verify=False)
+            except tamis.FormatError:
+                continue
+            with contextlib.suppress(tamis.FormatError):
+                assert g.copy() == g
 
 
 def test_a_file_is_converted_only_with_the_same_rule(tmp_path: Path) -> None:

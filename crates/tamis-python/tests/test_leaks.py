@@ -164,7 +164,7 @@ def reports() -> None:
 
 def created() -> None:
     tamis.Bloom(10_000)
-    tamis.DigestSet(expected=100).add(1)
+    tamis.DigestSet(items=100).add(1)
     tamis.Growing().update(range(10))
     tamis.plan(1_000, 0.01)
     try:

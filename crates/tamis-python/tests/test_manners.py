@@ -113,7 +113,7 @@ def test_a_window_with_a_clock_forgets_by_the_clock() -> None:
 
 @pytest.mark.parametrize("bits", [64, 128])
 def test_a_copy_of_a_digest_set_keeps_its_bits(bits: Any) -> None:
-    f = tamis.DigestSet(bits=bits, key=bytes(16), expected=1_000)
+    f = tamis.DigestSet(bits=bits, key=bytes(16), items=1_000)
     f.update(range(5_000))
     for g in copies(f):
         assert len(g) == 5_000 and g == f and g.insert(range(5_000)) == [False] * 5_000
@@ -351,6 +351,26 @@ def test_each_method_has_a_signature(cls: Any) -> None:
     assert contains["threads"].kind is inspect.Parameter.KEYWORD_ONLY
 
 
+def test_public_names_have_the_public_module() -> None:
+    for name in tamis.__all__:
+        if name != "__version__":
+            assert getattr(tamis, name).__module__ == "tamis", name
+    assert pickle.dumps(tamis.Bloom).count(b"tamis._kinds") == 0
+    assert repr(tamis.Bloom) == "<class 'tamis.Bloom'>"
+
+
+def test_the_plan_of_a_filter_is_equal_to_its_report() -> None:
+    for kind in ALL_KINDS:
+        f = kind.create()
+        f.update(range(100))
+        info = f.info()
+        assert (f.capacity, f.rate, f.size_bytes) == (
+            info["capacity"],
+            info["rate"],
+            info["size_bytes"],
+        )
+
+
 def test_the_signatures_of_the_classes_name_the_options() -> None:
     expected = {
         tamis.Bloom: ["items", "rate", "kind", "key", "seed"],
@@ -359,7 +379,7 @@ def test_the_signatures_of_the_classes_name_the_options() -> None:
         tamis.Cuckoo: ["items", "rate", "bucket", "key", "seed"],
         tamis.Counting: ["items", "rate", "key", "seed"],
         tamis.Window: ["items", "rate", "seconds", "slices", "refresh", "clock", "key", "seed"],
-        tamis.DigestSet: ["bits", "expected", "key", "seed"],
+        tamis.DigestSet: ["bits", "items", "key", "seed"],
         tamis.IntSet: [],
     }
     for cls, names in expected.items():

@@ -80,7 +80,8 @@ def test_the_stub_of_the_extension_has_all_its_names() -> None:
     from tamis import _tamis
 
     stub = (PACKAGE / "_tamis.pyi").read_text()
-    names = {name for name in dir(_tamis) if not name.startswith("__")}
+    names = {name for name in dir(_tamis) if not name.startswith("_")}
+    assert names == set(re.findall(r"^(?:class|def) (\w+)", stub, re.MULTILINE))
     for name in names:
         assert re.search(rf"^(class|def) {name}\b", stub, re.MULTILINE), name
     for cls in (_tamis.Core, _tamis.Slots, _tamis.Handle, _tamis.Booleans, _tamis.ArrowChunks):

@@ -37,7 +37,7 @@ from tamis._errors import (
     SaturatedWarning,
     TamisError,
 )
-from tamis._files import convert, create, formats, from_bytes, open
+from tamis._files import Format, convert, create, formats, from_bytes, open
 from tamis._filter import Filter
 from tamis._kinds import (
     Bloom,
@@ -65,6 +65,7 @@ __all__ = [
     "FileError",
     "Filter",
     "ForeignFilter",
+    "Format",
     "FormatError",
     "FullError",
     "Growing",
@@ -86,3 +87,9 @@ __all__ = [
     "open",
     "plan",
 ]
+
+# Errors, pickles and `help` show the public module of a class or function.
+for _name in __all__:
+    if _name != "__version__":
+        globals()[_name].__module__ = "tamis"
+del _name

@@ -17,7 +17,7 @@ class FullError(TamisError):
 
 
 class ReadOnlyError(TamisError):
-    """A filter in a mapped file cannot change. ``f.copy()`` can."""
+    """A filter in a mapped file cannot change. Change ``f.copy()`` instead."""
 
 
 class ClosedError(TamisError, ValueError):
@@ -37,7 +37,7 @@ class FormatError(TamisError, ValueError):
 
 
 class SaturatedWarning(UserWarning):
-    """A filter holds more items than planned, and has passed its rate.
+    """A filter holds more items than planned, and exceeds its planned false positive rate.
 
     The filter still has no false negatives, but reports more and more new items as present. To make
     the warning an error: ``warnings.simplefilter("error", tamis.SaturatedWarning)``.

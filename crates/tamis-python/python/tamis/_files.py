@@ -34,6 +34,7 @@ def open(
     format: str | None = None,
     writable: bool = False,
     verify: bool = True,
+    clock: bool = True,
     **options: Any,
 ) -> Filter:
     """Open a filter file of any format.
@@ -41,7 +42,8 @@ def open(
     A ``.tamis`` file is mapped: it is not copied, all processes share its memory, and it is
     read-only. With `writable`, the filter is read into memory, where it can change; `Filter.save`
     writes it back. `verify` checks every byte once, at about 0.1 s a GiB; without it, a large file
-    opens at once.
+    opens at once. With ``clock=False``, the program sets the time of a `Window` by
+    `Window.advance`.
 
     A file of another system is read exactly. `format` names its format if its bytes and its name do
     not show it. Some formats do not store all parameters, so the caller gives these decode options:
@@ -61,14 +63,24 @@ def open(
     [True, False]
     """
     handle = _tamis.open_file(
-        os.fspath(path), format=format, writable=writable, verify=verify, options=options
+        os.fspath(path),
+        format=format,
+        writable=writable,
+        verify=verify,
+        clock=clock,
+        options=options,
     )
     return of_handle(handle)
 
 
-def from_bytes(data: bytes, *, format: str | None = None, **options: Any) -> Filter:
-    """Decode the bytes of a filter file of any format, as `open` does."""
-    return of_handle(_tamis.open_bytes(data, format=format, options=options))
+def from_bytes(
+    data: bytes, *, format: str | None = None, clock: bool = True, **options: Any
+) -> Filter:
+    """Decode the bytes of a filter file of any format, into memory, where the filter can change.
+
+    The arguments are those of `open`. Raises `FormatError` for damaged bytes.
+    """
+    return of_handle(_tamis.open_bytes(data, format=format, clock=clock, options=options))
 
 
 def create(format: str, **options: Any) -> Filter:
@@ -97,7 +109,18 @@ def convert(
     """Convert a filter file into another format, without the items.
 
     Only formats with the same rule from item to bits can be converted: the error says which formats
-    need the items. `to` is the format of `target`; by default its name shows the format.
+    need the items. `to` is the format of `target`; by default its name shows the format. `options`
+    are the decode options of `open`, for both files. Raises `FormatError` if the target cannot
+    store the filter, and ValueError if the name of the target shows no format.
+
+    >>> import pathlib, tamis, tempfile
+    >>> folder = pathlib.Path(tempfile.mkdtemp())
+    >>> ids = tamis.IntSet()
+    >>> ids.update([1, 5])
+    >>> ids.save(folder / "ids.roaring")
+    >>> tamis.convert(folder / "ids.roaring", folder / "ids.bits", to="java-bitmap")
+    >>> (folder / "ids.bits").read_bytes()
+    b'"'
     """
     filter = open(source, format=format, writable=True, **options)
     if to is None:

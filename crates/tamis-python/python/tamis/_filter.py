@@ -44,7 +44,9 @@ class Filter(Slots):
         The answers are booleans of the caller's kind: a numpy array for a numpy array, a pyarrow
         array for a pyarrow array, a Series for a Series, and a list for any other iterable. A null
         is never present. Arrays are processed without the GIL, on `threads` threads. After each
-        step of about 30 ms, ``progress(rows done, all rows)`` is called.
+        step of about 30 ms, ``progress(rows done, all rows)`` is called. Lists, other iterables and
+        numpy arrays of objects hold the GIL and use one thread; lists and other iterables do not
+        call `progress`.
 
         >>> import tamis
         >>> seen = tamis.Bloom(1_000, 0.01)
@@ -163,10 +165,16 @@ class Filter(Slots):
         return not self._is_empty()
 
     def info(self) -> dict[str, Any]:
-        """Return the report about the filter, which `tamis info` also prints.
+        """Return a report about the filter.
 
-        ``capacity`` and ``rate`` are planned, ``items``, ``fill`` and ``present_rate`` are
-        estimates from the bits (of 64 MiB of a larger filter). Takes linear time.
+        The keys are ``kind``, ``format`` (of another system), ``layout``, ``capacity`` and ``rate``
+        (as planned), ``items`` and ``items_are`` (how the items are known), ``bits``,
+        ``size_bytes``, ``fill`` (the share of set bits), ``present_rate``, ``is_saturated``,
+        ``is_mapped`` and ``is_keyed`` (has a secret key); of a window also ``window_seconds``,
+        ``window_items``, ``slices`` and ``refresh``; of another system also ``details``.
+
+        ``items``, ``fill`` and ``present_rate`` are estimates from the bits. Reads all bits, but
+        at most 64 MiB of a split-block, classic or Parquet filter.
 
         >>> import tamis
         >>> info = tamis.Bloom(1_000, 0.01).info()
@@ -178,41 +186,44 @@ class Filter(Slots):
     @property
     def capacity(self) -> int | None:
         """The planned number of distinct items; None if any number fits."""
-        capacity: int | None = self._report()["capacity"]
-        return capacity
+        return self._plan()[0]
 
     @property
     def rate(self) -> float | None:
         """The planned false positive rate, a probability; None if the file does not store it."""
-        rate: float | None = self._report()["rate"]
-        return rate
+        return self._plan()[1]
 
     @property
     def size_bytes(self) -> int:
         """The memory of the filter, in bytes."""
-        size: int = self._report()["size_bytes"]
-        return size
+        return self._plan()[2]
 
     def estimate_items(self) -> float:
-        """Estimate the number of distinct items from the bits. Takes linear time."""
+        """Estimate the number of distinct items from the bits. Reads the bits as `info` does."""
         items: float = self._report()["items"]
         return items
 
     def estimate_rate(self) -> float:
-        """Estimate the present false positive rate, a probability. Takes linear time."""
+        """Estimate the present false positive rate, a probability, as `info` does."""
         rate: float = self._report()["present_rate"]
         return rate
 
     @property
     def is_saturated(self) -> bool:
-        """True if the present rate is above the planned rate by more than chance explains."""
+        """True if the present rate is above the planned rate by more than chance explains.
+
+        Reads the bits as `info` does.
+        """
         is_saturated: bool = self._report()["is_saturated"]
         return is_saturated
 
     def to_bytes(self, format: str | None = None, **options: Any) -> bytes:
-        """Return the bytes of the filter's file, by default in Tamis' own format.
+        """Return the bytes of the filter's file. Takes linear time.
 
-        `options` are the decode options of `tamis.open`, for formats of other systems.
+        `format` is a name of `tamis.formats`. By default, it is ``"tamis"``, ``"roaring"`` for an
+        `IntSet`, and the format of the other system for a `ForeignFilter`. `options` are the decode
+        options of `tamis.open`. Raises `FormatError` if the format cannot store the filter; a
+        `DigestSet` and a `DigestFile` have no format.
 
         >>> import tamis
         >>> seen = tamis.Bloom(1_000, 0.01)
@@ -224,6 +235,9 @@ class Filter(Slots):
     def save(self, path: str | os.PathLike[str], format: str | None = None, **options: Any) -> None:
         """Write the filter to a file, and replace a previous file atomically.
 
+        `format` and `options` are those of `to_bytes`. Raises `FileError` if the file cannot be
+        written.
+
         After a crash, the path has either the complete old file or the complete new file. The file
         is on disk when the method returns. Only the owner may read the file of a filter with a key.
         """
@@ -231,7 +245,10 @@ class Filter(Slots):
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], **options: Any) -> Self:
-        """Read a filter of this class from a file into memory, where it can change."""
+        """Read a filter of this class from a file into memory, where it can change.
+
+        `options` are those of `tamis.open`. Raises TypeError for a filter of another class.
+        """
         from tamis._files import open
 
         filter = open(path, writable=True, **options)
@@ -289,4 +306,4 @@ def _unpickle(cls: type[Filter], data: bytes, extras: dict[str, Any]) -> Filter:
 
 def _kind_name(cls: type[Filter]) -> str:
     """Return the name of the class of this package that a class extends."""
-    return next(base.__name__ for base in cls.__mro__ if base.__module__ == "tamis._kinds")
+    return next(base.__name__ for base in cls.__mro__ if base.__module__ == "tamis")

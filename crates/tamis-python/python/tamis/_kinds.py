@@ -68,11 +68,12 @@ class SharedBloom(Filter):
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], **options: Any) -> Self:
-        """Read a Bloom filter from a file into memory, for several threads."""
-        handle = _tamis.open_file(
-            os.fspath(path), format=None, writable=True, verify=True, options=options
-        )
-        return cls._of(handle._into_shared())
+        """Read a Bloom filter from a file into memory, for several threads.
+
+        The file is one that `Bloom.save` or `SharedBloom.save` wrote. `options` are those of
+        `tamis.open`. Raises TypeError if the file holds a filter of another kind.
+        """
+        return cls._of(Bloom.load(path, **options)._to_shared())
 
 
 class Growing(Filter):
@@ -187,10 +188,12 @@ class Window(Filter):
     """A filter that forgets items: after a time, or after a number of other items.
 
     With `seconds`, an item is remembered for at least this time, and at most twice this time, by the
-    clock of the system; `items` is the most items that arrive in this time. More `slices` forget
-    sooner, but keep the rate only if the items arrive evenly. Without `seconds`, the filter
-    remembers the last `items` new items. `refresh` makes a repeated item live longer. With
-    ``clock=False``, the filter's time is what the program gives to `advance`.
+    clock of the system; `items` is the most items that arrive in this time. With n `slices`, the
+    filter forgets an item after at most (1 + 1/n) times `seconds`, but more than one slice keeps the
+    rate only if the items arrive evenly. Without `seconds`, the filter remembers the last `items`
+    new items. With `refresh`, a repeated item is remembered as long as a new item. With
+    ``clock=False``, the program sets the time of the filter by `advance`; give ``clock=False`` also
+    to `tamis.open` and `load`.
 
     >>> seen = Window(1_000, 0.01, seconds=3600, clock=False)
     >>> seen.advance(0)
@@ -231,9 +234,13 @@ class Window(Filter):
         return cls._of(handle)
 
     def advance(self, now: float, /) -> None:
-        """Set the time of the filter, in seconds since any epoch. The time never goes back."""
+        """Set the time of the filter, in seconds since an epoch that the program chooses.
+
+        The time never goes back: an earlier time changes nothing. Raises ValueError unless `now`
+        is at least 0 and below 1e16.
+        """
         if not 0 <= now < 1e16:
-            raise ValueError(f"the time must be in seconds from 0 to 1e16, and not {now}")
+            raise ValueError(f"the time must be at least 0 and below 1e16 seconds, and not {now}")
         self._advance(int(now * 1000))
 
 
@@ -242,7 +249,7 @@ class DigestSet(Filter):
 
     The set holds 128-bit hashes of its items, so a set of a billion items has a collision with
     a probability of 1.5 · 10⁻²¹. With ``bits=64``, an item takes 11 to 15 bytes, and a set of 60
-    million items has a collision with a probability of 10⁻⁴. `expected` reserves memory.
+    million items has a collision with a probability of 10⁻⁴. `items` reserves memory.
 
     >>> seen = DigestSet()
     >>> seen.insert(["a", "b", "a"])
@@ -257,11 +264,11 @@ class DigestSet(Filter):
         cls,
         *,
         bits: Literal[64, 128] = 128,
-        expected: int = 0,
+        items: int = 0,
         key: bytes | None = None,
         seed: int = 0,
     ) -> Self:
-        return cls._of(_tamis.create_digests(bits, expected=expected, key=key, seed=seed))
+        return cls._of(_tamis.create_digests(bits, items, key=key, seed=seed))
 
     def __len__(self) -> int:
         return self._len()
@@ -271,12 +278,14 @@ class DigestFile(Filter):
     """An exact set whose items are also in a file, at once: a seen-set between runs.
 
     When a call returns, its new items are in the file: they survive a killed process, and a power
-    loss after `sync` or `close`. Only one process has the file open. `description` says what the
-    items are; a file with another description is refused. An item takes as much
+    loss after `sync` or `close`. One process at a time has the file open. An item takes as much
     memory as in a `DigestSet`. In the file, an item takes 16 bytes (8 with ``bits=64``), and 32
     bytes if the item is inserted alone.
 
-    A new file gets a secret random key, because others may choose the items of a crawler.
+    `description` says what the items are. `key` is the secret hash key of a new file, by default a
+    random one, because others may choose the items of a crawler; an existing file keeps its key.
+    Raises `FileError` if the file is open already, is damaged, or has another description or
+    another number of bits.
 
     >>> import os, tempfile
     >>> path = os.path.join(tempfile.mkdtemp(), "seen.state")

@@ -48,12 +48,16 @@ impl<D: StoredDigest> DurableSet<D> {
     ///
     /// # Errors
     ///
-    /// [`Refusal::Log`] if the file cannot be written. The set then accepts no more digests.
+    /// [`Refusal::File`] if the file cannot be written. The set then accepts no more digests.
     pub fn insert(&mut self, digests: &[D], answers: &mut Answers) -> Result<(), Refusal> {
         if let Some(why) = &self.failed {
-            return Err(Refusal::Log(format!("{why}; open the file again")));
+            return Err(Refusal::File(format!("{why}; open the file again")));
         }
-        self.set.insert_each(digests, answers)?;
+        if let Err(error) = self.set.insert_each(digests, answers) {
+            // The set may hold some of the digests, which the file does not have.
+            self.failed = Some("there was no memory for more items".to_owned());
+            return Err(error.into());
+        }
         self.new.clear();
         self.new.extend(answers.ones().map(|i| digests[i]));
         let written = self.log.append(self.new.iter().copied()).and_then(|()| self.log.flush());
@@ -64,10 +68,10 @@ impl<D: StoredDigest> DurableSet<D> {
     ///
     /// # Errors
     ///
-    /// [`Refusal::Log`] if the file cannot be written.
+    /// [`Refusal::File`] if the file cannot be written.
     pub fn sync(&mut self) -> Result<(), Refusal> {
         if let Some(why) = &self.failed {
-            return Err(Refusal::Log(why.clone()));
+            return Err(Refusal::File(why.clone()));
         }
         let synced = self.log.sync();
         self.check(synced)
@@ -82,5 +86,5 @@ impl<D: StoredDigest> DurableSet<D> {
 }
 
 fn refused(error: &StateError) -> Refusal {
-    Refusal::Log(error.to_string())
+    Refusal::File(error.to_string())
 }

@@ -14,7 +14,7 @@ assert_type(bloom, tamis.Bloom)
 assert_type(tamis.Bloom(1_000, 0.01, kind="classic", key=bytes(16)), tamis.Bloom)
 assert_type(tamis.Growing(), tamis.Growing)
 assert_type(tamis.Window(1_000, seconds=5, slices=2, refresh=True, clock=False), tamis.Window)
-assert_type(tamis.DigestSet(bits=64, expected=5), tamis.DigestSet)
+assert_type(tamis.DigestSet(bits=64, items=5), tamis.DigestSet)
 assert_type(tamis.Cuckoo(10, bucket=4, seed=1), tamis.Cuckoo)
 
 assert_type(bloom.add("a"), bool)
