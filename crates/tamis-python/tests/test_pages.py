@@ -9,10 +9,14 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import needs_program
+from conftest import REPOSITORY, needs_program
 
-DOCS = Path(__file__).resolve().parents[3] / "docs"
-PAGES = ("python.md", "python.zh-CN.md", "python-migration.md")
+PAGES = (
+    "docs/python.md",
+    "docs/python.zh-CN.md",
+    "docs/python-migration.md",
+    "crates/tamis-python/README.md",
+)
 DEADLINE_SECONDS = 60
 
 
@@ -20,7 +24,7 @@ def programs() -> list[tuple[str, str]]:
     """Return each program of each page, with the name of its page and its line."""
     found = []
     for page in PAGES:
-        text = (DOCS / page).read_text(encoding="utf-8")
+        text = (REPOSITORY / page).read_text(encoding="utf-8")
         for block in re.finditer(r"^```python\n(.*?)^```$", text, re.DOTALL | re.MULTILINE):
             line = text.count("\n", 0, block.start()) + 1
             found.append((f"{page}:{line}", block.group(1)))

@@ -4,22 +4,26 @@ In ``settings.py``::
 
     DUPEFILTER_CLASS = "tamis.scrapy.DupeFilter"
 
-The filter holds an exact set of request fingerprints: 21 to 29 bytes of memory for a request,
-instead of 98 bytes in the filter of Scrapy 2.19. With ``JOBDIR``, the set and the unfinished requests are in
-files of this folder. A crawler that was killed goes on with these requests.
+The filter holds an exact set of request fingerprints. A request takes 21 to 29 bytes of memory,
+instead of 98 bytes in the filter of Scrapy 2.19. With ``JOBDIR``, the set and the unfinished
+requests are in files of this folder. After a kill, the next crawl continues with the unfinished
+requests.
 
 ==========================  =================================================================
 setting                     meaning
 ==========================  =================================================================
 ``TAMIS_SEEN``              ``"exact"`` (default) or ``"bloom"``: a filter that takes 3 bytes for
                             a request, but skips a page by mistake at ``TAMIS_RATE``
-``TAMIS_RATE``              the rate of ``"bloom"`` and of a server, by default 0.0001
-``TAMIS_ITEMS``             how many requests a window or a server expects, by default a million
-``TAMIS_EXPIRE``            the seconds after which a page may be crawled again; it is crawled
-                            again at the latest after a quarter more time, or after twice the
-                            time with ``"bloom"`` and a server
+``TAMIS_RATE``              the rate of ``"bloom"`` and of a server's filter, by default 0.0001
+``TAMIS_EXPIRE``            after this number of seconds, a page may be crawled again. An exact
+                            set forgets the page after at most 1.25 times this time; a filter or
+                            a server after at most twice this time. By default, no page expires.
+``TAMIS_ITEMS``             the largest number of requests in the time of ``TAMIS_EXPIRE``, for a
+                            filter or a server; the capacity of a server's filter; by default a
+                            million. With ``TAMIS_EXPIRE``, ``"bloom"`` takes 60 bits for each
+                            of these requests at the default rate.
 ``TAMIS_MARK``              ``"scheduled"`` (default) or ``"success"``: a request counts as seen
-                            once its response came with a status below 400
+                            after its response came with a status below 400
 ``TAMIS_URL``               the server of `ServerDupeFilter`, by default
                             ``redis://127.0.0.1:6379/0``
 ``TAMIS_KEY``               the key of `ServerDupeFilter`, by default ``<spider>:seen``
