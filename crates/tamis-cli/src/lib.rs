@@ -114,8 +114,8 @@ pub fn main() -> ExitCode {
         Command::CheckData(args) => commands::check_data::run(&args),
         #[cfg(not(feature = "server"))]
         Command::NoServer { .. } => Err(exit::Failure::new(
-            "this program has no 'serve', 'guard' and 'check-data', like every program of the Python package: \
-             run 'cargo install tamis-cli' for the whole program",
+            "this program, of the Python package, has no 'serve', 'guard' and 'check-data': build the whole \
+             program with Rust, in a checkout of Tamis: cargo install --path crates/tamis-cli",
         )),
         Command::Completions(args) => commands::completions::completions(&args),
         Command::Man(args) => commands::completions::man(&args),

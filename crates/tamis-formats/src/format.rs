@@ -266,6 +266,12 @@ impl Format {
         }
     }
 
+    /// Tests whether this is Tamis' own format, the first row of [`FORMATS`](crate::FORMATS).
+    #[must_use]
+    pub fn is_own(&self) -> bool {
+        self.name == "tamis"
+    }
+
     /// Tests whether files of this format can be detected from their bytes or their name.
     #[must_use]
     pub fn is_detectable(&self) -> bool {

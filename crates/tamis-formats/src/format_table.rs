@@ -1,5 +1,6 @@
 //! The table of all formats.
 
+use std::fmt;
 use std::path::Path;
 
 use crate::format::{Format, Sniff};
@@ -105,4 +106,66 @@ impl Format {
         }
         possible
     }
+
+    /// Detects the format of a file by all of its bytes, then by the file name. Linear time.
+    ///
+    /// If no format matches the bytes, the result is the format of the name: decoding reports the exact error. If several
+    /// formats match the bytes, the name decides.
+    ///
+    /// # Errors
+    ///
+    /// [`DetectError::Unknown`] if neither the bytes nor the name show the format, and [`DetectError::Several`] if several
+    /// formats match.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::path::Path;
+    ///
+    /// use tamis_formats::{DetectError, Format};
+    ///
+    /// assert_eq!(Format::detect(b"\x89TAMIS\r\n", None)?.name, "tamis");
+    /// assert_eq!(Format::detect(b"damaged", Some(Path::new("users.guava")))?.name, "guava");
+    /// assert!(matches!(Format::detect(b"plain text", None), Err(DetectError::Unknown)));
+    /// # Ok::<(), DetectError>(())
+    /// ```
+    pub fn detect(bytes: &[u8], path: Option<&Path>) -> Result<&'static Format, DetectError> {
+        let mut named = path.map(Format::of_path).unwrap_or_default();
+        match &Format::of(bytes)[..] {
+            [format] => return Ok(format),
+            // An empty Redis string is a bitmap without set bits.
+            [] => named.retain(|named| bytes.is_empty() || named.is_detectable()),
+            several => {
+                named.retain(|named| several.iter().any(|format| format.name == named.name));
+                if named.len() != 1 {
+                    return Err(DetectError::Several(several.to_vec()));
+                }
+            }
+        }
+        if let [format] = named[..] { Ok(format) } else { Err(DetectError::Unknown) }
+    }
 }
+
+/// The reason why the format of a file is not known.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum DetectError {
+    /// Neither the bytes nor the name of the file show the format.
+    Unknown,
+    /// Several formats match the bytes, and the name of the file shows none of these formats.
+    Several(Vec<&'static Format>),
+}
+
+impl fmt::Display for DetectError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            DetectError::Unknown => f.write_str("no format of filters is recognised"),
+            DetectError::Several(formats) => {
+                let names: Vec<_> = formats.iter().map(|format| format.name).collect();
+                write!(f, "several formats match the bytes: {}", names.join(" or "))
+            }
+        }
+    }
+}
+
+impl std::error::Error for DetectError {}

@@ -62,7 +62,7 @@ pub use format::{
     Create, DecodeOptions, Detection, Encode, Format, ItemDomain, Items, Parameter, Parameters,
     Sniff, Versions,
 };
-pub use format_table::FORMATS;
+pub use format_table::{DetectError, FORMATS};
 pub use formats::redis_bitmaps::RedisBitmaps;
 pub use formats::redisbloom::{is_load_command, redisbloom_rate, redisbloom_rates, server_image};
 pub use formats::tamis_file::TamisFile;

@@ -3,7 +3,9 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-use tamis_formats::{DecodeErrorKind, Format, Parameter, Rdb, RedisValue, Sniff, is_load_command};
+use tamis_formats::{
+    DecodeErrorKind, DetectError, Format, Parameter, Rdb, RedisValue, Sniff, is_load_command,
+};
 
 use crate::arguments::decode_options::{DecodeArgs, missing};
 use crate::arguments::unused_options::{FileKind, FilterLocation, UnusedOptions};
@@ -332,59 +334,42 @@ fn find(bytes: &[u8], path: &Path, key: Option<&OsStr>) -> Result<&'static Forma
              with --format (redis-bits, java-bitmap, redis-bitmap, redis-bitmaps or redisson)"
         )));
     }
-    match Format::of(bytes)[..] {
-        [format] => Ok(format),
-        // An empty Redis string is a bitmap without set bits.
-        [] if bytes.is_empty()
-            && let [format] = Format::of_path(path)[..] =>
-        {
-            Ok(format)
+    let matching = Format::of(bytes);
+    if matching.is_empty()
+        && let Some((what, advice)) = unread_file(bytes, path)
+    {
+        return Err(Failure::new(format!("{name}: {what}: {advice}")));
+    }
+    if matching.len() > 1
+        && let Some(key) = key
+        && let Some(is_string) = is_string_in_snapshot(bytes, key)
+    {
+        let is_filter = |format: &Format| format.name == "redisbloom";
+        let mut of_type = matching.iter().filter(|format| is_filter(format) != is_string);
+        if let (Some(format), None) = (of_type.next(), of_type.next()) {
+            return Ok(format);
         }
-        [] if let Some((what, advice)) = unread_file(bytes, path) => {
-            Err(Failure::new(format!("{name}: {what}: {advice}")))
+    }
+    Format::detect(bytes, Some(path)).map_err(|error| match error {
+        DetectError::Several(several) => {
+            let names: Vec<_> = several.iter().map(|format| format.name).collect();
+            Failure::new(format!(
+                "{name}: several formats match its bytes: choose one with --format ({})",
+                names.join(" or ")
+            ))
         }
-        // No format matches the bytes. Decoding the bytes in the format of the file name reports
-        // the exact error.
-        [] if let [format] = Format::of_path(path)[..]
-            && format.is_detectable() =>
-        {
-            Ok(format)
-        }
-        [] => {
+        _ => {
             let state = if bytes.is_empty() {
                 "is empty"
             } else {
                 "not a Tamis filter, and no other format is recognised"
             };
-            Err(Failure::new(format!(
+            Failure::new(format!(
                 "{name}: {state}; if it is a filter, give its format with --format: 'tamis \
                  formats' lists them"
-            )))
+            ))
         }
-        ref several => {
-            if let Some(key) = key
-                && let Some(is_string) = is_string_in_snapshot(bytes, key)
-            {
-                let is_filter = |format: &Format| format.name == "redisbloom";
-                let mut of_type = several.iter().filter(|format| is_filter(format) != is_string);
-                if let (Some(format), None) = (of_type.next(), of_type.next()) {
-                    return Ok(format);
-                }
-            }
-            // Several formats match the bytes. If the file name belongs to one of the matching
-            // formats, the file name decides.
-            let mut named = Format::of_path(path);
-            named.retain(|named| several.iter().any(|format| format.name == named.name));
-            if let [format] = named[..] {
-                return Ok(format);
-            }
-            let names: Vec<_> = several.iter().map(|format| format.name).collect();
-            Err(Failure::new(format!(
-                "{name}: several formats match its bytes: choose one with --format ({})",
-                names.join(" or ")
-            )))
-        }
-    }
+    })
 }
 
 /// Tests whether the value of `key` is a string. Returns `None` if the bytes are not a snapshot
