@@ -4,7 +4,9 @@
 //! handles Ctrl-C, calls the progress callback, and lets other threads use the filter.
 
 use std::ops::Range;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
 use pyo3::exceptions::PyRuntimeError;
@@ -165,19 +167,23 @@ impl Part<'_> {
         // Threads write different words of the answers.
         let len = self.rows.len().div_ceil(threads).next_multiple_of(64);
         let part = |start: usize| start..self.rows.end.min(start + len);
-        std::thread::scope(|scope| {
+        thread::scope(|scope| {
             let run = &run;
-            let others: Vec<_> = self
-                .rows
-                .clone()
-                .step_by(len)
-                .skip(1)
-                .map(|start| scope.spawn(move || run(part(start))))
-                .collect();
-            let mut counts = run(part(self.rows.start));
+            // This thread runs the first part, and the parts for which the system starts no thread.
+            let mut own = vec![self.rows.start];
+            let mut others = Vec::new();
+            for start in self.rows.clone().step_by(len).skip(1) {
+                let spawned = thread::Builder::new().spawn_scoped(scope, move || run(part(start)));
+                match spawned {
+                    Ok(other) => others.push(other),
+                    Err(_) => own.push(start),
+                }
+            }
+            let own = own.into_iter().map(|start| run(part(start)));
+            let mut counts = own.fold(Ok(Counts::default()), Counts::add);
             for other in others {
                 let other = other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-                counts = counts.and_then(|counts| Ok(counts.plus(other?)));
+                counts = Counts::add(counts, other);
             }
             counts
         })
@@ -214,8 +220,9 @@ impl Part<'_> {
 }
 
 impl Counts {
-    fn plus(self, other: Self) -> Self {
-        Self { yes: self.yes + other.yes, nulls: self.nulls + other.nulls }
+    fn add(one: PyResult<Self>, two: PyResult<Self>) -> PyResult<Self> {
+        let (one, two) = (one?, two?);
+        Ok(Self { yes: one.yes + two.yes, nulls: one.nulls + two.nulls })
     }
 }
 
@@ -238,6 +245,10 @@ static PROCESS: AtomicU32 = AtomicU32::new(0);
 
 /// True if the interpreter exits.
 static IS_EXITING: AtomicBool = AtomicBool::new(false);
+
+/// The thread that runs the exit handlers. This thread may go on with batches: Python ends all other
+/// threads.
+static LAST_THREAD: OnceLock<ThreadId> = OnceLock::new();
 
 /// A batch in progress.
 pub struct Running;
@@ -274,7 +285,7 @@ fn forget_parent() {
 }
 
 fn check_exit() -> PyResult<()> {
-    if IS_EXITING.load(Ordering::SeqCst) {
+    if IS_EXITING.load(Ordering::SeqCst) && LAST_THREAD.get() != Some(&thread::current().id()) {
         return Err(PyRuntimeError::new_err("the interpreter exits"));
     }
     Ok(())
@@ -286,6 +297,7 @@ fn check_exit() -> PyResult<()> {
 pub fn end_batches(py: Python<'_>) {
     /// A step takes about 30 ms. After this time, the interpreter exits in any case.
     const DEADLINE: Duration = Duration::from_secs(2);
+    _ = LAST_THREAD.set(thread::current().id());
     IS_EXITING.store(true, Ordering::SeqCst);
     forget_parent();
     let began = Instant::now();

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
-use tamis::{Removed, SharedBloom};
+use tamis::Removed;
 
 use crate::arrays::ArrowChunk;
 use crate::batch::{self, Call};
@@ -107,8 +107,20 @@ impl Core {
         self.0.clear(py)
     }
 
+    /// Counts nulls that Python code skipped.
+    fn _count_nulls(&self, nulls: u64) {
+        self.0.count_nulls(nulls);
+    }
+
     /// Sets the time of a window, in milliseconds since the epoch that the program chose.
     fn _advance(&self, py: Python<'_>, now_millis: u64) -> PyResult<()> {
+        let is_closed = self.0.state().read_now(py, |state| matches!(state, State::Closed))?;
+        if self.0.ages() && !is_closed {
+            return Err(PyValueError::new_err(
+                "the window has the clock of the system: create and open it with clock=False to \
+                 set its time",
+            ));
+        }
         let done = self.0.state().write_now(py, |state| {
             state.advance(now_millis);
             if matches!(state, State::Closed) { Err(Refusal::Closed) } else { Ok(()) }
@@ -175,19 +187,6 @@ impl Core {
         Ok(Handle::new(copy, self.0.ages()))
     }
 
-    /// Moves a Bloom filter into a filter that threads share, and closes this filter.
-    fn _to_shared(&self, py: Python<'_>) -> PyResult<Handle> {
-        let mut state = self.0.state().write(py)?;
-        let filter = match std::mem::replace(&mut *state, State::Closed) {
-            State::Owned(file) => SharedBloom::try_from(file.filter).ok(),
-            _ => None,
-        };
-        let filter = filter.ok_or_else(|| {
-            errors::new("FormatError", "only a Bloom filter of the kind split-block can be shared")
-        })?;
-        Ok(Handle::new(State::Shared(Box::new(filter)), false))
-    }
-
     /// Returns the bytes of the set's file, in the format `format`.
     #[pyo3(signature = (format, options))]
     fn _to_bytes<'py>(
@@ -198,7 +197,7 @@ impl Core {
     ) -> PyResult<Bound<'py, PyBytes>> {
         let options = DecodeArgs::new(options)?;
         let bytes = self.0.read(py, |state| storage::to_bytes(state, format, &options))??;
-        Ok(PyBytes::new(py, &bytes))
+        pickle::python_bytes(py, &bytes)
     }
 
     /// Writes the set's file, and replaces a previous file atomically.

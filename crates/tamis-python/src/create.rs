@@ -1,7 +1,8 @@
 //! Creates sets, and plans filters.
 
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyMemoryError, PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyDict, PyList};
 use tamis::{
     AnyFilter, CompressedSet, DigestSet, Hasher, Kind, Plan, PlanError, SharedBloom, Span, Window,
@@ -24,14 +25,42 @@ const KINDS: [Kind; 7] = [
     Kind::Window,
 ];
 
-fn refused(error: PlanError) -> PyErr {
-    errors::new("PlanError", error)
+fn plan_error(error: PlanError) -> PyErr {
+    match error {
+        PlanError::Memory(_) => PyMemoryError::new_err(error.to_string()),
+        error => errors::new("PlanError", error),
+    }
+}
+
+/// Reads a number of items.
+fn count(value: &Bound<'_, PyAny>) -> PyResult<u64> {
+    whole(value, "items", "an int, for example 1_000_000").map_err(|error| {
+        let is_outside = error.is_instance_of::<PyOverflowError>(value.py());
+        if is_outside { errors::new("PlanError", error.value(value.py())) } else { error }
+    })
+}
+
+/// Reads the seed of a hash function.
+fn seed(value: &Bound<'_, PyAny>) -> PyResult<u64> {
+    whole(value, "seed", "an int")
+}
+
+fn whole(value: &Bound<'_, PyAny>, name: &str, wanted: &str) -> PyResult<u64> {
+    value.extract().map_err(|error: PyErr| {
+        if error.is_instance_of::<PyOverflowError>(value.py()) {
+            let message = format!("{name} must be from 0 to 2**64 - 1, and not {value}");
+            return PyOverflowError::new_err(message);
+        }
+        let class = value.get_type();
+        let class = class.name().map_or_else(|_| "?".into(), |name| name.to_string());
+        PyTypeError::new_err(format!("{name} must be {wanted}, and not a {class}: {value}"))
+    })
 }
 
 /// Returns the hash function for a secret key, or for a seed.
-fn hasher(key: Option<&[u8]>, seed: u64) -> PyResult<Hasher> {
+fn hasher(key: Option<PyBackedBytes>, seed: u64) -> PyResult<Hasher> {
     let Some(key) = key else { return Ok(Hasher::mix(seed)) };
-    let Ok(key) = <[u8; 16]>::try_from(key) else {
+    let Ok(key) = <[u8; 16]>::try_from(&*key) else {
         return Err(PyValueError::new_err(format!(
             "a key has 16 bytes, and this one has {}: key=secrets.token_bytes(16)",
             key.len()
@@ -58,10 +87,10 @@ fn kind_named(name: &str) -> PyResult<Kind> {
 pub fn create(
     py: Python<'_>,
     kind: &str,
-    items: u64,
+    #[pyo3(from_py_with = count)] items: u64,
     rate: f64,
-    key: Option<&[u8]>,
-    seed: u64,
+    key: Option<PyBackedBytes>,
+    #[pyo3(from_py_with = seed)] seed: u64,
     bucket: u32,
     shared: bool,
 ) -> PyResult<Handle> {
@@ -73,7 +102,7 @@ pub fn create(
         Kind::Cuckoo => Plan::cuckoo(items, rate, bucket),
         kind => Plan::for_kind(kind, items, rate),
     };
-    let plan = plan.map_err(refused)?;
+    let plan = plan.map_err(plan_error)?;
     // A large filter takes time, because the system provides its memory.
     let state = py.detach(|| {
         if shared {
@@ -81,7 +110,7 @@ pub fn create(
         }
         AnyFilter::from_plan(&plan, hasher).map(|it| State::Owned(Box::new(TamisFile::new(it))))
     });
-    Ok(Handle::new(state.map_err(memory)?, false))
+    Ok(Handle::new(state.map_err(plan_error)?, false))
 }
 
 /// Creates an empty window: of `seconds`, or of the last `items` new items.
@@ -89,13 +118,13 @@ pub fn create(
 #[pyo3(signature = (items, rate, *, seconds, slices, refresh, key=None, seed=0, clock=true))]
 #[expect(clippy::too_many_arguments, reason = "Python code names the arguments")]
 pub fn create_window(
-    items: u64,
+    #[pyo3(from_py_with = count)] items: u64,
     rate: f64,
     seconds: Option<f64>,
     slices: Option<u32>,
     refresh: bool,
-    key: Option<&[u8]>,
-    seed: u64,
+    key: Option<PyBackedBytes>,
+    #[pyo3(from_py_with = seed)] seed: u64,
     clock: bool,
 ) -> PyResult<Handle> {
     let hasher = hasher(key, seed)?;
@@ -116,7 +145,8 @@ pub fn create_window(
         (None, Some(_)) => Plan::window(items, rate, 1),
         (None, None) => Plan::for_kind(Kind::Window, items, rate),
     };
-    let window = plan.and_then(|plan| Window::from_plan(&plan, hasher, span)).map_err(memory)?;
+    let window =
+        plan.and_then(|plan| Window::from_plan(&plan, hasher, span)).map_err(plan_error)?;
     let window = if refresh { window.refreshing() } else { window };
     let ages = clock && seconds.is_some();
     Ok(Handle::new(State::Owned(Box::new(TamisFile::new(window.into()))), ages))
@@ -125,7 +155,12 @@ pub fn create_window(
 /// Creates an empty exact set of hashes.
 #[pyfunction]
 #[pyo3(signature = (bits, items, *, key=None, seed=0))]
-pub fn create_digests(bits: u32, items: u64, key: Option<&[u8]>, seed: u64) -> PyResult<Handle> {
+pub fn create_digests(
+    bits: u32,
+    #[pyo3(from_py_with = count)] items: u64,
+    key: Option<PyBackedBytes>,
+    #[pyo3(from_py_with = seed)] seed: u64,
+) -> PyResult<Handle> {
     let hasher = hasher(key, seed)?;
     let state = match bits {
         64 => {
@@ -151,7 +186,7 @@ pub fn open_digests(
     path: &Bound<'_, PyAny>,
     bits: u32,
     description: &str,
-    key: &[u8],
+    key: PyBackedBytes,
 ) -> PyResult<Handle> {
     let (hasher, path) = (hasher(Some(key), 0)?, path.extract::<std::path::PathBuf>()?);
     let state = py.detach(|| match bits {
@@ -176,8 +211,12 @@ pub fn create_integers() -> Handle {
 /// Returns a plan for each kind, as a dictionary. The first one is the kind that
 /// `tamis.plan` recommends.
 #[pyfunction]
-pub fn plans(py: Python<'_>, items: u64, rate: f64) -> PyResult<Bound<'_, PyList>> {
-    let best = Plan::new(items, rate).map_err(refused)?;
+pub fn plans(
+    py: Python<'_>,
+    #[pyo3(from_py_with = count)] items: u64,
+    rate: f64,
+) -> PyResult<Bound<'_, PyList>> {
+    let best = Plan::new(items, rate).map_err(plan_error)?;
     let others = KINDS.into_iter().filter(|kind| *kind != best.kind());
     let list = PyList::empty(py);
     for kind in std::iter::once(best.kind()).chain(others) {
@@ -201,11 +240,4 @@ pub fn plans(py: Python<'_>, items: u64, rate: f64) -> PyResult<Bound<'_, PyList
         list.append(dict)?;
     }
     Ok(list)
-}
-
-fn memory(error: PlanError) -> PyErr {
-    match error {
-        PlanError::Memory(_) => pyo3::exceptions::PyMemoryError::new_err(error.to_string()),
-        error => refused(error),
-    }
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
-use tamis_formats::{Charset, DecodeOptions, Format, Funnel};
+use tamis_formats::{Charset, DecodeOptions, Format, Funnel, Parameter};
 
 /// Decode options, with the names of the command line.
 #[derive(Clone, Debug, Default)]
@@ -68,6 +68,50 @@ impl DecodeArgs {
             funnel.as_ref().map(|name| funnel_named(name, charset.as_deref())).transpose()?;
         args.names = [funnel, charset];
         Ok(args)
+    }
+
+    /// Checks that the options have an effect on a file of `format` that is read. The plan is not
+    /// checked: many formats store the plan.
+    ///
+    /// # Errors
+    ///
+    /// `ValueError` with the name of an option without an effect.
+    pub fn check_used_by_file(&self, format: &Format) -> PyResult<()> {
+        self.check_used(format, |parameter| format.reads(parameter))
+    }
+
+    /// Checks that the options have an effect on a new filter of `format`. The plan is not checked.
+    ///
+    /// # Errors
+    ///
+    /// `ValueError` with the name of an option without an effect.
+    pub fn check_used_by_new(&self, format: &Format) -> PyResult<()> {
+        self.check_used(format, |parameter| match parameter {
+            Parameter::Version => format.versions.is_some(),
+            parameter => format.plans_by(parameter) || format.writes(parameter),
+        })
+    }
+
+    fn check_used(&self, format: &Format, has: impl Fn(Parameter) -> bool) -> PyResult<()> {
+        let [funnel, charset] = &self.names;
+        let (options, is_foreign) = (&self.options, !format.is_own());
+        for (name, is_given, is_used) in [
+            ("format_version", options.version.is_some(), has(Parameter::Version)),
+            ("block_hash", options.block_hash.is_some(), has(Parameter::BlockHash)),
+            ("key", options.key.is_some(), has(Parameter::Key)),
+            ("union", options.union, is_foreign),
+            ("md5", options.md5, has(Parameter::Md5)),
+            ("funnel", funnel.is_some(), is_foreign),
+            ("charset", charset.is_some(), is_foreign),
+        ] {
+            if is_given && !is_used {
+                return Err(PyValueError::new_err(format!(
+                    "{name} has no effect on a filter of the format {}: leave it out",
+                    format.name
+                )));
+            }
+        }
+        Ok(())
     }
 
     /// Adds the version that the extension of a path shows, if the caller gave no version.

@@ -4,19 +4,20 @@ use std::fs::File;
 use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyMemoryError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
-use tamis::{AnyFilter, CompressedSet, Span};
+use tamis::{AnyFilter, PlanError, Span};
 use tamis_formats::{
-    Contents, CreateError, DecodeErrorKind, EncodeError, FORMATS, Format, Items, Parameter,
-    Readers, TamisFile, replace_file, roaring,
+    Contents, CreateError, DecodeError, DecodeErrorKind, DetectError, EncodeError, FORMATS, Format,
+    Items, Parameter, Readers, TamisFile, replace_file, roaring,
 };
 
 use crate::decode_args::DecodeArgs;
 use crate::errors;
 use crate::handle::Handle;
 use crate::raw::map::{MappedFile, MappedWords};
+use crate::refusal::Refusal;
 use crate::state::{Foreign, State};
 
 /// Finds a format by its name.
@@ -43,34 +44,37 @@ pub fn formats(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
 
 /// Opens a file of any format.
 #[pyfunction]
-#[pyo3(signature = (path, *, format, writable, verify, clock, options))]
+#[pyo3(signature = (path, *, format, in_memory, verify, clock, options, other_options))]
+#[expect(clippy::too_many_arguments, reason = "Python code names the arguments")]
 pub fn open_file(
     py: Python<'_>,
     path: &Bound<'_, PyAny>,
     format: Option<&str>,
-    writable: bool,
+    in_memory: bool,
     verify: bool,
     clock: bool,
     options: &Bound<'_, PyDict>,
+    other_options: bool,
 ) -> PyResult<Handle> {
     let args = DecodeArgs::new(options)?;
     let format = format.map(format_named).transpose()?;
     let path: PathBuf = path.extract()?;
+    let check = if other_options { Check::None } else { Check::All };
     py.detach(|| {
         let file = regular_file(&path)?;
         let mut start = Vec::new();
         (&file).take(4096).read_to_end(&mut start).map_err(|error| unread(&path, &error))?;
-        let own = &FORMATS[0];
         let is_own = format.map_or_else(
-            || own.sniff(&start) == tamis_formats::Sniff::Yes,
-            |format| format.name == own.name,
+            || matches!(Format::of(&start)[..], [found] if found.is_own()),
+            Format::is_own,
         );
-        if is_own && !writable {
+        if is_own && !in_memory {
+            check.run(&args, &FORMATS[0])?;
             return Ok(map(&path, &file, verify)?.with_clock(clock));
         }
         let bytes = std::fs::read(&path).map_err(|error| unread(&path, &error))?;
-        let named = |error: PyErr| named(&error, &path);
-        Ok(decode(&bytes, format, Some(&path), &args).map_err(named)?.with_clock(clock))
+        let named = |error: PyErr| named(error, &path);
+        Ok(decode(&bytes, format, Some(&path), &args, check).map_err(named)?.with_clock(clock))
     })
 }
 
@@ -86,7 +90,7 @@ pub fn open_bytes(
 ) -> PyResult<Handle> {
     let args = DecodeArgs::new(options)?;
     let format = format.map(format_named).transpose()?;
-    py.detach(|| Ok(decode(data, format, None, &args)?.with_clock(clock)))
+    py.detach(|| Ok(decode(data, format, None, &args, Check::All)?.with_clock(clock)))
 }
 
 /// Creates an empty filter of another system.
@@ -95,6 +99,13 @@ pub fn open_bytes(
 pub fn create_foreign(format: &str, options: &Bound<'_, PyDict>) -> PyResult<Handle> {
     let args = DecodeArgs::new(options)?;
     let format = format_named(format)?;
+    if format.is_own() {
+        return Err(PyValueError::new_err(
+            "tamis.create makes filters of other systems: for a filter of Tamis, call its class, \
+             for example tamis.Bloom(items, rate)",
+        ));
+    }
+    args.check_used_by_new(format)?;
     let contents = (format.create)(&args.options).map_err(|error| match error {
         CreateError::Missing(parameter) => PyValueError::new_err(format!(
             "a filter of the format {} needs the {parameter}: give {}",
@@ -116,18 +127,18 @@ fn regular_file(path: &Path) -> PyResult<File> {
 }
 
 fn unread(path: &Path, error: &std::io::Error) -> PyErr {
-    use pyo3::exceptions::{PyFileNotFoundError, PyPermissionError};
-    let message = format!("{}: {error}", path.display());
     match error.kind() {
-        std::io::ErrorKind::NotFound => PyFileNotFoundError::new_err(message),
-        std::io::ErrorKind::PermissionDenied => PyPermissionError::new_err(message),
-        _ => errors::new("FileError", message),
+        std::io::ErrorKind::OutOfMemory => errors::refused(Refusal::Memory),
+        _ => errors::file(path, error, &error.to_string()),
     }
 }
 
 /// Adds the path to the message of an exception.
-fn named(error: &PyErr, path: &Path) -> PyErr {
+fn named(error: PyErr, path: &Path) -> PyErr {
     Python::attach(|py| {
+        if error.is_instance_of::<PyMemoryError>(py) {
+            return error;
+        }
         let message = format!("{}: {}", path.display(), error.value(py));
         PyErr::from_type(error.get_type(py), message)
     })
@@ -166,6 +177,21 @@ fn own_handle(file: TamisFile) -> Handle {
     Handle::new(State::Owned(Box::new(file)), ages)
 }
 
+/// Whether an option that has no effect on a file is an error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Check {
+    /// Each option must have an effect.
+    All,
+    /// Options may have no effect: they are for another file, too.
+    None,
+}
+
+impl Check {
+    fn run(self, args: &DecodeArgs, format: &Format) -> PyResult<()> {
+        if self == Check::All { args.check_used_by_file(format) } else { Ok(()) }
+    }
+}
+
 /// Decodes the bytes of a file of any format.
 ///
 /// # Errors
@@ -176,8 +202,13 @@ pub fn decode(
     format: Option<&'static Format>,
     path: Option<&Path>,
     args: &DecodeArgs,
+    check: Check,
 ) -> PyResult<Handle> {
     let format = format.map_or_else(|| find(bytes, path), Ok)?;
+    check.run(args, format)?;
+    if format.is_own() {
+        return TamisFile::decode(bytes).map(own_handle).map_err(|error| undecoded(&error, format));
+    }
     let args = path.map_or_else(|| args.clone(), |path| args.clone().with_version_of(format, path));
     let options = &args.options;
     let contents = (format.decode)(bytes, options).map_err(|error| match error.kind {
@@ -194,16 +225,22 @@ pub fn decode(
                 names.join(" and ")
             ))
         }
-        _ => errors::new("FormatError", format!("as {}: {error}", format.name)),
+        _ => undecoded(&error, format),
     })?;
     handle(contents, format, &args)
 }
 
+/// Returns the exception for bytes that cannot be decoded.
+pub fn undecoded(error: &DecodeError, format: &Format) -> PyErr {
+    match error.kind {
+        DecodeErrorKind::Memory(_) | DecodeErrorKind::Plan(PlanError::Memory(_)) => {
+            errors::refused(Refusal::Memory)
+        }
+        _ => errors::new("FormatError", format!("as {}: {error}", format.name)),
+    }
+}
+
 fn handle(contents: Contents, format: &'static Format, args: &DecodeArgs) -> PyResult<Handle> {
-    let contents = match contents.downcast_ref::<TamisFile>() {
-        Some(file) => return Ok(own_handle(file.clone())),
-        None => contents,
-    };
     if let Some(bitmap) = contents.downcast_ref::<roaring::Roaring>() {
         return Ok(Handle::new(State::Integers(bitmap.set.clone()), false));
     }
@@ -228,34 +265,37 @@ fn handle(contents: Contents, format: &'static Format, args: &DecodeArgs) -> PyR
 
 /// Detects the format of a file by its bytes, then by its name.
 fn find(bytes: &[u8], path: Option<&Path>) -> PyResult<&'static Format> {
-    let of_path = path.map(Format::of_path).unwrap_or_default();
-    let found = Format::of(bytes);
-    let names = |formats: &[&'static Format]| {
-        formats.iter().map(|format| format!("{:?}", format.name)).collect::<Vec<_>>().join(" or ")
-    };
-    match found[..] {
-        [format] => Ok(format),
-        [] => match of_path[..] {
-            [format] if format.is_detectable() => Ok(format),
-            _ => Err(errors::new(
-                "FormatError",
-                "no format of filters is recognised: give format=..., from tamis.formats()",
-            )),
-        },
-        _ => {
-            let both: Vec<_> = of_path
-                .into_iter()
-                .filter(|of_path| found.iter().any(|it| it.name == of_path.name))
-                .collect();
-            match both[..] {
-                [format] => Ok(format),
-                _ => Err(errors::new(
-                    "FormatError",
-                    format!("several formats match the bytes: give format={}", names(&found)),
-                )),
-            }
-        }
+    if let Some(what) = other_file(bytes)
+        && Format::of(bytes).is_empty()
+    {
+        return Err(errors::new("FormatError", what));
     }
+    Format::detect(bytes, path).map_err(|error| {
+        let way = match error {
+            DetectError::Several(_) => "give one of these as format=...",
+            _ => "if the file is a filter, give format=..., a name of tamis.formats()",
+        };
+        errors::new("FormatError", format!("{error}; {way}"))
+    })
+}
+
+/// Describes a file that is no filter, by its first bytes.
+fn other_file(bytes: &[u8]) -> Option<&'static str> {
+    let files: [(&[u8], &str); 9] = [
+        (b"TAMISEEN", "the file is a set of hashes: open it with tamis.DigestFile(path)"),
+        (b"\x1f\x8b", "the file is compressed: decompress it with gunzip first"),
+        (b"\x28\xb5\x2f\xfd", "the file is compressed: decompress it with zstd -d first"),
+        (b"BZh", "the file is compressed: decompress it with bunzip2 first"),
+        (b"\xfd7zXZ\0", "the file is compressed: decompress it with xz -d first"),
+        (b"PAR1", "the file is a Parquet table: the program reads its filters, as tamis check"),
+        (b"\x80\x04\x95", "the file is a pickle: read it with pickle.load"),
+        (b"\x80\x05\x95", "the file is a pickle: read it with pickle.load"),
+        (b"\x93NUMPY", "the file is an array of numpy: insert numpy.load(path) into a filter"),
+    ];
+    if bytes.is_empty() {
+        return Some("the file is empty");
+    }
+    files.iter().find(|(magic, _)| bytes.starts_with(magic)).map(|(_, what)| *what)
 }
 
 /// Returns the option that sets a parameter.
@@ -299,10 +339,5 @@ pub fn encode(
 pub fn replace(path: &Path, bytes: &[u8]) -> PyResult<()> {
     let write = |mut file: &File| file.write_all(bytes);
     let written = replace_file(path, Readers::ByUmask, write);
-    written.map_err(|error| errors::new("FileError", error))
-}
-
-/// Returns the contents of a file of integers.
-pub fn integers(set: &CompressedSet) -> roaring::Roaring {
-    roaring::Roaring::new(set.clone())
+    written.map_err(|error| errors::unsaved(&error))
 }

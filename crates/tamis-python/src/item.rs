@@ -166,10 +166,17 @@ fn no_item(object: &Bound<'_, PyAny>) -> PyErr {
             "decide which numbers are equal, and insert str(item) or struct.pack('<d', item)"
         }
         "NoneType" => "leave None out, or insert a text that stands for it",
-        "numpy.ndarray" | "list" | "set" | "frozenset" | "dict" | "generator" => {
+        "numpy.ndarray" | "list" | "set" | "frozenset" | "generator" => {
             "use f.contains(items) or f.insert(items) for many items"
         }
-        "datetime.datetime" | "datetime.date" => "insert item.isoformat()",
+        "dict" => "insert what identifies it, for example row['id'] or (row['a'], row['b'])",
+        "datetime.datetime"
+        | "datetime.date"
+        | "datetime.time"
+        | "pandas.Timestamp"
+        | "pandas._libs.tslibs.timestamps.Timestamp" => "insert item.isoformat()",
+        "numpy.datetime64" | "numpy.timedelta64" => "insert str(item), or item.astype('int64')",
+        "pathlib.PosixPath" | "pathlib._local.PosixPath" => "insert os.fsencode(item)",
         "decimal.Decimal" => "insert str(item)",
         _ => "insert a str, bytes, int, UUID, or a tuple of these that stands for the item",
     };

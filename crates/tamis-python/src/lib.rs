@@ -33,11 +33,20 @@ mod source;
 mod state;
 mod storage;
 
+use pyo3::exceptions::PyImportError;
 use pyo3::prelude::*;
 
 /// The extension module.
 #[pymodule(gil_used = false)]
 fn _tamis(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    // pyo3 attaches a thread to the main interpreter: a thread of another interpreter would wait for
+    // itself.
+    if !raw::interpreter::is_main(module.py()) {
+        return Err(PyImportError::new_err(
+            "tamis runs only in the main interpreter of a process: for mod_wsgi, set \
+             'WSGIApplicationGroup %{GLOBAL}'",
+        ));
+    }
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_class::<core::Core>()?;
     raw::slots::add_type(module)?;
@@ -55,10 +64,7 @@ fn _tamis(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(files::open_file, module)?)?;
     module.add_function(wrap_pyfunction!(files::open_bytes, module)?)?;
     module.add_function(wrap_pyfunction!(files::create_foreign, module)?)?;
-    // Batches go on if another interpreter than the main one ends.
-    if raw::interpreter::is_main(module.py()) {
-        let end_batches = wrap_pyfunction!(batch::end_batches, module)?;
-        module.py().import("atexit")?.call_method1("register", (end_batches,))?;
-    }
+    let end_batches = wrap_pyfunction!(batch::end_batches, module)?;
+    module.py().import("atexit")?.call_method1("register", (end_batches,))?;
     Ok(())
 }

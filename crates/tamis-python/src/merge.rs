@@ -8,6 +8,7 @@ use tamis::{Answers, AnyFilter, Bits, Digest, DigestSet, Hasher, MergeError};
 use tamis_formats::TamisFile;
 
 use crate::errors;
+use crate::raw::guarded::Guarded;
 use crate::refusal::Refusal;
 use crate::set::SharedSet;
 use crate::state::State;
@@ -27,14 +28,7 @@ pub fn merge(py: Python<'_>, slf: &SharedSet, other: &SharedSet) -> PyResult<()>
             merge_into(&mut state, &same)
         });
     }
-    // Two threads may merge the same two sets into each other. Both take the sets in one order.
-    let is_first = ptr::from_ref(slf) < ptr::from_ref(other);
-    let early = if is_first { None } else { Some(other.state().read(py)?) };
-    let mut state = slf.state().write(py)?;
-    let other = match early {
-        Some(other) => other,
-        None => other.state().read(py)?,
-    };
+    let (mut state, other) = Guarded::write_and_read(py, slf.state(), other.state())?;
     py.detach(|| merge_into(&mut state, &other))?;
     drop((state, other));
     slf.check_after_merge(py)
@@ -158,11 +152,7 @@ pub fn equals(py: Python<'_>, slf: &SharedSet, other: &SharedSet) -> PyResult<bo
     if ptr::eq(slf, other) {
         return Ok(true);
     }
-    // A reader waits behind a waiting writer. All threads take two sets in one order, so that no
-    // two threads wait for each other.
-    let (one, two) =
-        if ptr::from_ref(slf) < ptr::from_ref(other) { (slf, other) } else { (other, slf) };
-    let (one, two) = (one.state().read(py)?, two.state().read(py)?);
+    let (one, two) = Guarded::read_both(py, slf.state(), other.state())?;
     Ok(py.detach(|| match (&*one, &*two) {
         (State::Mapped(one), State::Mapped(two)) => one.filter == two.filter,
         (State::Shared(one), State::Shared(two)) => one == two,

@@ -101,6 +101,22 @@ impl Booleans {
         PyByteArray::new(py, &bytes)
     }
 
+    /// Returns the answers as a list.
+    fn tolist(&self) -> Vec<bool> {
+        (0..self.len).map(|index| self.get(index)).collect()
+    }
+
+    fn __repr__(&self) -> String {
+        /// The number of answers that are shown.
+        const SHOWN: usize = 10;
+        let name = |index| if self.get(index) { "True" } else { "False" };
+        let mut names: Vec<_> = (0..self.len.min(SHOWN)).map(name).collect();
+        if self.len > SHOWN {
+            names.push("...");
+        }
+        format!("<tamis.Booleans of {}: [{}]>", self.len, names.join(", "))
+    }
+
     fn __len__(&self) -> usize {
         self.len
     }
@@ -108,9 +124,7 @@ impl Booleans {
     fn __getitem__(&self, index: isize) -> PyResult<bool> {
         let from_start = if index < 0 { index + self.len as isize } else { index };
         match usize::try_from(from_start) {
-            Ok(index) if index < self.len => {
-                Ok(self.words[index / 64].load(Ordering::Relaxed) >> (index % 64) & 1 == 1)
-            }
+            Ok(index) if index < self.len => Ok(self.get(index)),
             _ => Err(PyIndexError::new_err(format!("answer {index} of {}", self.len))),
         }
     }
@@ -134,6 +148,10 @@ impl Booleans {
 }
 
 impl Booleans {
+    fn get(&self, index: usize) -> bool {
+        self.words[index / 64].load(Ordering::Relaxed) >> (index % 64) & 1 == 1
+    }
+
     /// Returns a copy of the answers.
     fn bits(&self) -> BooleanBuffer {
         let words: Vec<u64> =

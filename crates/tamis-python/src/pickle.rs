@@ -4,11 +4,11 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use tamis::{Answers, Digest, DigestSet, Hasher, SharedBloom};
-use tamis_formats::TamisFile;
+use tamis_formats::{FORMATS, TamisFile};
 
 use crate::decode_args::DecodeArgs;
 use crate::errors;
-use crate::files;
+use crate::files::{self, Check};
 use crate::handle::Handle;
 use crate::set::SharedSet;
 use crate::state::State;
@@ -38,16 +38,29 @@ impl Handle {
             let args = DecodeArgs::new(&options.cast_into()?)?;
             let format: Option<String> = get("format")?.map(|it| it.extract()).transpose()?;
             let format = format.as_deref().map(files::format_named).transpose()?;
-            return py.detach(|| files::decode(data, format, None, &args));
+            return py.detach(|| files::decode(data, format, None, &args, Check::None));
         }
         let file = py.detach(|| TamisFile::decode(data));
-        let file = file.map_err(|error| errors::new("FormatError", error))?;
+        let file = file.map_err(|error| files::undecoded(&error, &FORMATS[0]))?;
         if class_name == "SharedBloom" {
             let filter = SharedBloom::try_from(file.filter);
             let filter = filter.map_err(|error| errors::new("FormatError", error))?;
             return Ok(Handle::new(State::Shared(Box::new(filter)), false));
         }
         Ok(Handle::new(State::Owned(Box::new(file)), ages))
+    }
+
+    /// Converts a Bloom filter of the file `path` into a filter that threads share. Copies no bits.
+    fn _to_shared(&self, path: &str) -> PyResult<Handle> {
+        let filter = match self.take()?.0 {
+            State::Owned(file) => SharedBloom::try_from(file.filter).ok(),
+            _ => None,
+        };
+        let filter = filter.ok_or_else(|| {
+            let why = "only a Bloom filter of the kind split-block can be shared";
+            errors::new("FormatError", format!("{path}: {why}"))
+        })?;
+        Ok(Handle::new(State::Shared(Box::new(filter)), false))
     }
 }
 
@@ -86,7 +99,7 @@ pub fn pickle<'py>(
             py.detach(|| storage::to_bytes(&state, None, &DecodeArgs::default()))?
         }
     };
-    Ok((PyBytes::new(py, &bytes), extras))
+    Ok((python_bytes(py, &bytes)?, extras))
 }
 
 fn digest_bytes<D: Digest, const N: usize>(
@@ -130,4 +143,16 @@ fn insert<D: Digest, const N: usize>(
         set.insert_each(&batch, &mut new).map_err(|error| error.to_string())?;
     }
     Ok(set)
+}
+
+/// Copies bytes into an object of Python.
+///
+/// # Errors
+///
+/// `MemoryError`.
+pub fn python_bytes<'py>(py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, PyBytes>> {
+    PyBytes::new_with(py, bytes.len(), |target| {
+        target.copy_from_slice(bytes);
+        Ok(())
+    })
 }

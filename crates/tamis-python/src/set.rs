@@ -151,8 +151,8 @@ impl SharedSet {
     pub fn encoding(&self) -> PyResult<Encoding> {
         self.encoding.ok_or_else(|| {
             PyValueError::new_err(
-                "the file does not state the type of its items: open it with funnel=..., for \
-                 example funnel='text', charset='utf-8'; tamis.formats() lists the formats",
+                "the format does not state the type of its items: give funnel=... to tamis.open or \
+                 tamis.create, for example funnel='text', charset='utf-8'",
             )
         })
     }

@@ -1,11 +1,10 @@
-//! Copies, merges and files of a set.
+//! Copies a set, and writes the file of a set.
 
 use std::path::Path;
 
-use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use tamis::{Bits, CompressedSet};
-use tamis_formats::{Contents, Format, TamisFile};
+use tamis::{Bits, CompressedSet, Filter as _, PlanError};
+use tamis_formats::{Contents, DecodeErrorKind, Format, TamisFile, roaring};
 
 use crate::decode_args::DecodeArgs;
 use crate::errors;
@@ -19,6 +18,7 @@ use crate::state::{Foreign, State};
 ///
 /// [`Refusal::Closed`].
 pub fn copy(state: &State) -> Result<State, Refusal> {
+    reserve_copy(state)?;
     Ok(match state {
         State::Owned(file) => State::Owned(file.clone()),
         State::Mapped(file) => State::Owned(Box::new(owned(file)?)),
@@ -33,26 +33,48 @@ pub fn copy(state: &State) -> Result<State, Refusal> {
     })
 }
 
+/// Tests whether there is memory for a copy: a clone of a filter panics without memory.
+fn reserve_copy(state: &State) -> Result<(), Refusal> {
+    reserve(match state {
+        State::Owned(file) => file.len_bytes(),
+        State::Shared(filter) => filter.plan().bytes(),
+        _ => 0,
+    })
+    .map(drop)
+}
+
+/// Allocates memory for bytes.
+fn reserve(len_bytes: u64) -> Result<Vec<u8>, Refusal> {
+    let mut bytes = Vec::new();
+    let len = usize::try_from(len_bytes).map_err(|_| Refusal::Memory)?;
+    bytes.try_reserve_exact(len).map_err(|_| Refusal::Memory)?;
+    Ok(bytes)
+}
+
 /// Copies a filter into memory.
 ///
 /// # Errors
 ///
-/// [`Refusal::Damaged`] if the bytes of a mapped file were never verified and are damaged.
+/// [`Refusal::Memory`], or [`Refusal::Damaged`] if the bytes of a mapped file were never verified and
+/// are damaged.
 pub fn owned<B: Bits<Word = u64>>(file: &TamisFile<B>) -> Result<TamisFile, Refusal> {
-    let mut bytes = Vec::new();
-    file.write_to(&mut bytes).map_err(|_| Refusal::Memory)?;
-    TamisFile::decode(&bytes).map_err(|error| Refusal::Damaged(error.to_string()))
+    let bytes = own_bytes(file)?;
+    TamisFile::decode(&bytes).map_err(|error| match error.kind {
+        DecodeErrorKind::Memory(_) | DecodeErrorKind::Plan(PlanError::Memory(_)) => Refusal::Memory,
+        _ => Refusal::Damaged(error.to_string()),
+    })
 }
 
-/// Returns the contents of a file in another format, and the format.
+/// Returns the set as the contents of a file.
 fn contents(state: &State) -> PyResult<Contents> {
+    reserve_copy(state).map_err(errors::refused)?;
     Ok(match state {
         State::Owned(file) => Contents::new((**file).clone()),
         State::Mapped(file) => Contents::new(owned(file).map_err(errors::refused)?),
         State::Shared(filter) => {
             Contents::new(TamisFile::new((**filter).clone().into_owned().into()))
         }
-        State::Integers(set) => Contents::new(files::integers(set)),
+        State::Integers(set) => Contents::new(roaring::Roaring::new(set.clone())),
         State::Foreign(foreign) => foreign.contents.clone(),
         State::Digests64(..)
         | State::Digests128(..)
@@ -71,18 +93,24 @@ fn contents(state: &State) -> PyResult<Contents> {
 ///
 /// # Errors
 ///
-/// `FormatError` if the format cannot store the set.
+/// `FormatError` if the format cannot store the set, `MemoryError`.
 pub fn to_bytes(state: &State, format: Option<&str>, args: &DecodeArgs) -> PyResult<Vec<u8>> {
-    let mut bytes = Vec::new();
-    let own = |error: std::io::Error| PyValueError::new_err(error.to_string());
-    match (state, format.unwrap_or_default()) {
-        (State::Owned(file), "" | "tamis") => file.write_to(&mut bytes).map_err(own)?,
-        (State::Mapped(file), "" | "tamis") => file.write_to(&mut bytes).map_err(own)?,
+    let format = format_of(state, format)?;
+    match state {
+        State::Owned(file) if format.is_own() => own_bytes(file).map_err(errors::refused),
+        State::Mapped(file) if format.is_own() => own_bytes(file).map_err(errors::refused),
         _ => {
-            let format = format_of(state, format)?;
+            let mut bytes = Vec::new();
             files::encode(&contents(state)?, format, &args_of(state, format, args), &mut bytes)?;
+            Ok(bytes)
         }
     }
+}
+
+/// Encodes a file of Tamis.
+fn own_bytes<B: Bits<Word = u64>>(file: &TamisFile<B>) -> Result<Vec<u8>, Refusal> {
+    let mut bytes = reserve(file.len_bytes())?;
+    file.write_to(&mut bytes).map_err(|_| Refusal::Memory)?;
     Ok(bytes)
 }
 
@@ -93,13 +121,13 @@ pub fn to_bytes(state: &State, format: Option<&str>, args: &DecodeArgs) -> PyRes
 /// `FileError` if the file cannot be written, `FormatError` if the format cannot store the set.
 pub fn save(state: &State, path: &Path, format: Option<&str>, args: &DecodeArgs) -> PyResult<()> {
     use tamis_formats::Save as _;
-    let failed = |error: tamis_formats::FileError| errors::new("FileError", error);
-    match (state, format.unwrap_or_default()) {
-        (State::Owned(file), "" | "tamis") => file.save(path).map_err(failed),
-        (State::Mapped(file), "" | "tamis") => file.save(path).map_err(failed),
-        (State::Shared(filter), "" | "tamis") => filter.save(path).map_err(failed),
+    let failed = |error: tamis_formats::FileError| errors::unsaved(&error);
+    let format = format_of(state, format)?;
+    match state {
+        State::Owned(file) if format.is_own() => file.save(path).map_err(failed),
+        State::Mapped(file) if format.is_own() => file.save(path).map_err(failed),
+        State::Shared(filter) if format.is_own() => filter.save(path).map_err(failed),
         _ => {
-            let format = format_of(state, format)?;
             let mut bytes = Vec::new();
             let args = args_of(state, format, args).with_version_of(format, path);
             files::encode(&contents(state)?, format, &args, &mut bytes)?;

@@ -28,9 +28,9 @@ each_class = pytest.mark.parametrize("name", CREATE)
 @each_class
 @pytest.mark.parametrize("items", [-1, 2**64, 2**70, -(2**70), 1.5, "5", None, math.nan, [5]])
 def test_a_wrong_number_of_items_raises(name: str, items: Any) -> None:
-    with pytest.raises((OverflowError, TypeError), match="int"):
+    with pytest.raises((tamis.PlanError, TypeError), match="items must be"):
         CREATE[name](items)
-    with pytest.raises((OverflowError, TypeError)):
+    with pytest.raises((tamis.PlanError, OverflowError, TypeError)):
         tamis.plan(items, 0.01)
 
 
@@ -104,7 +104,7 @@ def test_a_key_and_a_seed_exclude_each_other(name: str) -> None:
             create(10, key=bytes(16), seed=1)
         create(10, key=secrets.token_bytes(16))
         for seed in (-1, 2**64, "x", 1.5):
-            with pytest.raises((OverflowError, TypeError)):
+            with pytest.raises((tamis.PlanError, OverflowError, TypeError)):
                 create(10, seed=seed)
         create(10, seed=2**64 - 1)
 
@@ -125,13 +125,13 @@ def test_options_of_one_class_have_their_values() -> None:
         with pytest.raises(ValueError, match="bucket must be 2 or 4, and not"):
             tamis.Cuckoo(10, bucket=bucket)  # type: ignore[arg-type]
     for bucket in (-1, 2**32, "2", 2.0):
-        with pytest.raises((OverflowError, TypeError)):
+        with pytest.raises((tamis.PlanError, OverflowError, TypeError)):
             tamis.Cuckoo(10, bucket=bucket)  # type: ignore[arg-type]
     for bits in (0, 32, 63, 256):
         with pytest.raises(ValueError, match="bits must be 64 or 128"):
             tamis.DigestSet(bits=bits)  # type: ignore[arg-type]
     for items in (-1, 2**64, "x"):
-        with pytest.raises((OverflowError, TypeError)):
+        with pytest.raises((tamis.PlanError, OverflowError, TypeError)):
             tamis.DigestSet(items=items)  # type: ignore[arg-type]
     with pytest.raises(TypeError):
         tamis.DigestSet(5)  # type: ignore[misc]
@@ -156,7 +156,7 @@ def test_a_window_of_any_time_is_created() -> None:
         with pytest.raises(tamis.PlanError):
             tamis.Window(10, slices=slices)
     for slices in (-1, 2**32, 1.5, "x"):
-        with pytest.raises((OverflowError, TypeError)):
+        with pytest.raises((tamis.PlanError, OverflowError, TypeError)):
             tamis.Window(10, slices=slices)  # type: ignore[arg-type]
 
 

@@ -293,7 +293,7 @@ def test_a_tuple_with_such_a_part_raises(array: Any) -> None:
 def test_a_table_without_columns_has_no_items() -> None:
     f = tamis.Bloom(10)
     assert f.contains(pa.table({})).to_pylist() == []
-    with pytest.raises(TypeError, match="has no items"):
+    with pytest.raises(TypeError, match="cannot be used as items"):
         f.contains(pa.table({"x": [1, 2]}).select([]))
 
 
@@ -352,6 +352,33 @@ def test_answers_of_chunks_of_any_length_are_joined_in_order(threads: int) -> No
     assert f.contains(polars_series, threads=threads).to_list() == expected
 
 
+def test_a_uuid_column_has_the_items_of_uuids_also_in_tuples() -> None:
+    uuids = [uuid.UUID(int=i * 7919) for i in range(5)]
+    column = pa.array([item.bytes for item in uuids], pa.uuid())
+    rows = pa.StructArray.from_arrays([column, pa.array(range(5))], ["u", "n"])
+    nested = pa.StructArray.from_arrays([pa.array(["a"] * 5), rows], ["a", "b"])
+    for kind in (tamis.DigestSet, lambda: tamis.Bloom(100)):
+        f = kind()
+        f.update(uuids)
+        assert f.contains(column).to_pylist() == [True] * 5
+        f = kind()
+        f.update((item, i) for i, item in enumerate(uuids))
+        f.update(("a", (item, i)) for i, item in enumerate(uuids))
+        assert f.contains(rows).to_pylist() == [True] * 5
+        assert f.contains(pa.table({"u": column, "n": range(5)})).to_pylist() == [True] * 5
+        assert f.contains(nested).to_pylist() == [True] * 5
+        # Bytes that are no UUID have a length in a tuple.
+        plain = column.cast(pa.binary(16))
+        other = pa.StructArray.from_arrays([plain, pa.array(range(5))], ["u", "n"])
+        assert f.contains(other).to_pylist() == [False] * 5
+
+
+def test_an_error_of_a_value_of_a_dictionary_keeps_its_class() -> None:
+    f = tamis.IntSet()
+    with pytest.raises(ValueError, match="negative"):
+        f.insert(pa.array([1, -1]).dictionary_encode())
+
+
 def test_booleans_are_a_sequence() -> None:
     answers = tamis.DigestSet().insert(OneArray(pa.array([1, 1, None, 2])))
     assert list(answers) == [True, False, False, True]
@@ -359,7 +386,9 @@ def test_booleans_are_a_sequence() -> None:
     for index in (4, -5, 2**62, -(2**62)):
         with pytest.raises(IndexError, match=f"{index} of 4"):
             answers[index]
-    assert list(tamis.Booleans(65)) == [False] * 65
+    assert list(tamis.Booleans(65)) == tamis.Booleans(65).tolist() == [False] * 65
+    assert repr(answers) == "<tamis.Booleans of 4: [True, False, False, True]>"
+    assert repr(tamis.Booleans(99)).endswith("False, ...]>")
     for too_large in (2**62, 2**63, 2**64 - 1):
         with pytest.raises((MemoryError, OverflowError)):
             tamis.Booleans(too_large)

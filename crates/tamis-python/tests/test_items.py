@@ -191,7 +191,7 @@ WRONG: list[tuple[Any, type[Exception], str]] = [
     (NotImplemented, TypeError, "is not an item"),
     ([1], TypeError, "list is not an item: use f.contains"),
     ({1}, TypeError, "set is not an item: use f.contains"),
-    ({}, TypeError, "dict is not an item: use f.contains"),
+    ({}, TypeError, "dict is not an item: insert what identifies it"),
     ((), TypeError, "an empty tuple is not an item"),
     ((1, ()), TypeError, "an empty tuple is not an item"),
     ((1, None), TypeError, "NoneType is not an item"),

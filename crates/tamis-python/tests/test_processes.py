@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+import tamis
 from conftest import ends_well
 
 FORK = """
@@ -285,42 +286,57 @@ def test_the_interpreter_exits_while_a_daemon_thread_works(name: str) -> None:
         )
 
 
-def test_a_batch_after_the_end_of_the_interpreter_began_raises() -> None:
+def test_exit_handlers_run_batches_and_other_threads_do_not() -> None:
     out = ends_well(
         """
-import atexit
+import atexit, threading
 import numpy as np
 def late():
+    print(f.insert(np.arange(10)).sum(), f.contains(np.arange(11)).sum())
+    print(f.add(1), 1 in f, f.contains([1, 20]))
+    other = threading.Thread(target=other_thread, daemon=True)
+    try:
+        other.start()
+    except RuntimeError as error:
+        print(error)
+    else:
+        other.join(20)
+def other_thread():
     try:
         f.contains(np.arange(10))
     except RuntimeError as error:
-        print(error)
-    print(f.add(1), 1 in f, f.contains([1, 2]))
+        print("the interpreter exits" in str(error))
 atexit.register(late)
 import tamis
 f = tamis.Bloom(100)
 # A function that was registered later runs earlier.
 """,
     )
-    assert "the interpreter exits" in out and "True True [True, False]" in out
+    assert "10 10\nFalse True [True, False]\n" in out
+    assert "True\n" in out.partition("]\n")[2] or "can't create new thread" in out
 
 
 @pytest.mark.parametrize("end", ["interpreters.destroy(one)", "pass"])
-def test_the_end_of_a_second_interpreter_ends_no_batches_of_the_first(end: str) -> None:
+@pytest.mark.parametrize("before", ["import tamis", "pass"])
+def test_a_second_interpreter_cannot_import_the_package(before: str, end: str) -> None:
     ends_well(
         f"""
 try:
     import _xxsubinterpreters as interpreters
 except ImportError:
     raise SystemExit  # a newer Python has another module
-import array, tamis
+import array
+{before}
 items = array.array("i", range(9))
 one = interpreters.create()
 try:
-    interpreters.run_string(one, "import tamis; f = tamis.Bloom(10); assert f.add(1)")
+    interpreters.run_string(one, "import tamis")
 except interpreters.RunFailedError as error:
-    assert "ImportError" in str(error), error
+    assert "ImportError" in str(error) and "main interpreter" in str(error), error
+else:
+    raise SystemExit("no error")
 {end}
+import tamis
 f = tamis.Bloom(10)
 assert f.insert(items) and f.contains(items) == [True] * 9
 """
@@ -406,3 +422,80 @@ assert f.add("after") and "after" in f
     )
     times = [float(line) for line in out.split()]
     assert len(times) == 2 and max(times) < 0.5, out
+
+
+@pytest.mark.parametrize("operation", ["f |= g", "g |= f", "f == g", "g == f"])
+def test_a_signal_handler_uses_a_filter_while_the_thread_waits_for_two(operation: str) -> None:
+    # The handler would wait for ever if the waiting thread held one of the two filters.
+    ends_well(
+        f"""
+import signal, threading
+import numpy as np
+import tamis
+f, g = tamis.Bloom(1_000_000), tamis.Bloom(1_000_000)
+items = np.arange(3_000_000)
+started, handled = threading.Event(), 0
+def handler(*_):
+    global handled
+    handled += 1
+    g.add("from the handler")
+    "x" in g
+def busy(filter):
+    while handled < 20:
+        started.set()
+        filter.contains(items)
+        filter.update(items[:100_000])
+import warnings
+warnings.simplefilter("ignore")
+signal.signal(signal.SIGALRM, handler)
+threads = [threading.Thread(target=busy, args=(f,), daemon=True) for _ in range(2)]
+for thread in threads:
+    thread.start()
+assert started.wait(20)
+signal.setitimer(signal.ITIMER_REAL, 0.005, 0.005)
+while handled < 20:
+    {operation}
+signal.setitimer(signal.ITIMER_REAL, 0)
+for thread in threads:
+    thread.join(20)
+""",
+        seconds=60,
+    )
+
+
+def test_other_threads_run_during_a_batch_of_a_long_list() -> None:
+    ends_well(
+        """
+import threading, time
+import tamis
+items = [f"item {i}" for i in range(2_000_000)]
+f = tamis.Bloom(len(items))
+for operation in (f.update, f.contains, lambda items: f.update(tuple(items)), lambda items: f.update(set(items[:500_000]))):
+    done, times = threading.Event(), []
+    def watch():
+        while not done.is_set():
+            times.append(time.monotonic())
+            time.sleep(0.001)
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    operation(items)
+    done.set()
+    watcher.join(20)
+    assert len(times) > 3, len(times)
+"""
+    )
+
+
+def test_progress_of_lists_and_iterables_is_reported() -> None:
+    f = tamis.DigestSet()
+    calls: list[tuple[int, int | None]] = []
+    report = lambda done, total: calls.append((done, total))  # noqa: E731
+    f.insert(list(range(150_000)), progress=report)
+    assert calls == [(65_536, 150_000), (131_072, 150_000), (150_000, 150_000)]
+    calls.clear()
+    f.update(iter(range(2_000)), progress=report)
+    assert calls == [(1_024, None), (2_000, None)]
+    items: list[object] = [*range(100_000), None]
+    with pytest.raises(TypeError) as caught:
+        f.update(items)
+    assert caught.value.__notes__ == ["at least the first 65,536 items were processed before"]

@@ -20,96 +20,96 @@ if TYPE_CHECKING:
 
     Progress = Callable[[int, int | None], object]
 
-# The number of Python objects that are converted at once.
-_SLICE = 65_536
+# The number of Python objects that are processed before other threads run.
+_OBJECT_CHUNK = 65_536
 
 # The number of items of an iterable that are inserted at once.
-_PART = 1_024
+_ITERABLE_CHUNK = 1_024
 
 # A larger number of threads makes no batch faster.
 _MAX_THREADS = 1_024
 
-# The libraries of the batches of `Filter.dedup`.
-_LIBRARIES = ("numpy", "pandas", "polars", "pyarrow")
 
-
-def run(filter: Filter, items: Any, insert: bool, threads: int, progress: Progress | None) -> Any:
+def run(
+    filter: Filter,
+    items: Any,
+    insert: bool,
+    threads: int,
+    progress: Progress | None,
+    answer_of_null: bool = False,
+) -> Any:
     """Test or insert each item, and return the answers in the form of the items."""
-    threads = _check(items, threads)
-    match _library(items):
+    threads = check(items, threads)
+    match library_of(items):
         case "numpy":
             return _numpy(filter, items, insert, threads, progress)
         case "pandas":
-            return _pandas(filter, items, insert, threads, progress)
+            return _pandas(filter, items, insert, threads, progress, answer_of_null)
         case "arrow":
-            return _arrow_like(items, _arrow(filter, items, insert, threads, progress))
+            chunks = arrow(filter, items, insert, threads, progress, answer_of_null)
+            return _arrow_like(items, chunks)
         case "buffer":
             out = bytearray(len(items))
             filter._run(items, insert, threads, out, False, progress)
             return [answer == 1 for answer in out]
     answers: list[bool] = []
-    for part in _lists(items):
-        found = filter._list(part, insert)
-        # The answers of the only part, which is usual, are not copied.
-        if answers:
-            answers += found
-        else:
-            answers = found
+    _each_part(items, progress, lambda part: answers.extend(filter._list(part, insert)))
     return answers
 
 
 def update(filter: Filter, items: Any, threads: int, progress: Progress | None) -> None:
     """Insert each item."""
-    threads = _check(items, threads)
-    match _library(items):
+    threads = check(items, threads)
+    match library_of(items):
         case "numpy":
             _numpy(filter, items, True, threads, progress, needs_answers=False)
         case "pandas":
             _pandas(filter, items, True, threads, progress)
         case "arrow":
-            _arrow(filter, items, True, threads, progress, needs_answers=False)
+            arrow(filter, items, True, threads, progress, needs_answers=False)
         case "buffer":
             filter._run(items, True, threads, None, False, progress)
         case _:
-            for part in _lists(items):
-                filter._update(part)
+            _each_part(items, progress, filter._update)
 
 
-def _lists(items: Any) -> Iterator[Any]:
+def _each_part(items: Any, progress: Progress | None, run: Callable[[Any], object]) -> None:
+    """Call `run` with the items of an iterable, a part at a time."""
+    total = len(items) if hasattr(items, "__len__") else None
+    done = 0
+    for part in _parts(items):
+        try:
+            run(part)
+        except Exception as error:
+            if done:
+                error.add_note(f"at least the first {done:,} items were processed before")
+            raise
+        done += len(part)
+        if progress is not None:
+            progress(done, total)
+
+
+def _parts(items: Any) -> Iterator[Any]:
     """Return the items of an iterable in containers that run no Python code.
 
     A thread that ends with the interpreter inside of an iterable must not have frames of Rust, and
-    an endless iterable of the standard library must let other threads run.
+    other threads must run between two parts.
     """
-    if type(items) in (list, tuple, set, frozenset, dict):
+    container = type(items)
+    if container in (list, tuple, set, frozenset, dict) and len(items) <= _OBJECT_CHUNK:
         yield items
-        return
-    iterator = iter(items)
-    while part := list(islice(iterator, _PART)):
-        yield part
+    elif container in (list, tuple):
+        for start in range(0, len(items), _OBJECT_CHUNK):
+            yield items[start : start + _OBJECT_CHUNK]
+    else:
+        is_container = container in (set, frozenset, dict)
+        len_part = _OBJECT_CHUNK if is_container else _ITERABLE_CHUNK
+        iterator = iter(items)
+        while part := list(islice(iterator, len_part)):
+            yield part
 
 
-def without_repeats(filter: Filter, batch: Any, key: Any, threads: int) -> Any:
-    """Insert the keys of a batch, and return the rows whose keys are new or null."""
-    library = type(batch).__module__.partition(".")[0]
-    if library not in _LIBRARIES and not isinstance(batch, (list, tuple)):
-        raise TypeError(
-            f"a batch must be a numpy array, a pyarrow, Polars or pandas table, or a list, and not "
-            f"a {type(batch).__name__}"
-        )
-    keys = _keys(batch, key)
-    threads = _check(keys, threads)
-    library = _library(keys)
-    _check_rows(batch, keys)
-    if library == "arrow" or library == "pandas" and _has_arrow(keys):
-        # A row without a key is kept.
-        chunks = _arrow(filter, keys, True, threads, None, answer_of_null=True)
-        return _rows(batch, _joined(chunks))
-    keys = keys.to_numpy() if library == "pandas" else keys
-    return _rows(batch, run(filter, keys, True, threads, None))
-
-
-def _check(items: Any, threads: int) -> int:
+def check(items: Any, threads: int) -> int:
     """Check the arguments of a batch operation. Returns the number of threads."""
     if isinstance(items, (str, bytes, bytearray)):
         raise TypeError(
@@ -122,19 +122,7 @@ def _check(items: Any, threads: int) -> int:
     return min(threads, _MAX_THREADS)
 
 
-def _check_rows(batch: Any, keys: Any) -> None:
-    """Check before the first insert that there is one key for each row."""
-    if not hasattr(keys, "__len__"):
-        raise TypeError(
-            f"the keys of a batch must be an array or a list, and not a {type(keys).__name__}"
-        )
-    if getattr(keys, "ndim", 1) != 1 and _library(keys) == "numpy":
-        raise ValueError(f"the keys of a batch have one dimension, and not {keys.ndim}")
-    if len(keys) != len(batch):
-        raise ValueError(f"a batch of {len(batch)} rows has {len(keys)} keys")
-
-
-def _library(items: Any) -> str:
+def library_of(items: Any) -> str:
     """Return which kind of array the items are; "" for an iterable of Python objects."""
     if isinstance(items, (list, tuple, set, frozenset, dict)):
         return ""
@@ -142,11 +130,16 @@ def _library(items: Any) -> str:
     if numpy is not None and isinstance(items, numpy.ndarray):
         return "numpy"
     pandas = sys.modules.get("pandas")
-    if pandas is not None and isinstance(items, (pandas.Series, pandas.Index)):
-        return "pandas"
+    if pandas is not None:
+        arrays = (pandas.Series, pandas.Index, pandas.api.extensions.ExtensionArray)
+        if isinstance(items, arrays):
+            return "pandas"
     if hasattr(items, "__arrow_c_array__") or hasattr(items, "__arrow_c_stream__"):
         return "arrow"
-    if isinstance(items, memoryview) or type(items).__module__ == "array":
+    if isinstance(items, memoryview):
+        return "buffer"
+    # An array of characters has items that numpy would cut: the character of the number 0.
+    if type(items).__module__ == "array" and items.typecode not in "uw":
         return "buffer"
     return ""
 
@@ -163,18 +156,21 @@ def _numpy(
     # The module is imported by the program that creates a masked array.
     masked = sys.modules.get("numpy.ma")
     if masked is not None and isinstance(items, masked.MaskedArray):
-        raise TypeError("a masked array has no nulls here: give array.compressed()")
+        raise TypeError("masked arrays are not supported: give array.compressed()")
     if items.dtype.kind in "mM":
         raise TypeError(
-            f"{items.dtype} is not an item: give array.view('int64'), and item.view('int64') for "
-            "single items"
+            f"an array of {items.dtype} has no items: convert it to integers of one unit, for "
+            "example array.astype('datetime64[us]').view('int64'), and insert the same integers "
+            "for single items"
         )
+    if items.size == 0:
+        return numpy.empty(items.shape, dtype=numpy.bool_)
     flat = items if items.ndim == 1 else items.reshape(-1)
     answers = numpy.empty(len(flat), dtype=numpy.bool_) if needs_answers else None
     if flat.dtype.kind in "OT":
         # The items are Python objects, or have no buffer.
-        for start in range(0, len(flat), _SLICE):
-            part = flat[start : start + _SLICE].tolist()
+        for start in range(0, len(flat), _OBJECT_CHUNK):
+            part = flat[start : start + _OBJECT_CHUNK].tolist()
             if answers is None:
                 filter._update(part)
             else:
@@ -196,16 +192,52 @@ def _has_arrow(items: Any) -> bool:
 
 
 def _pandas(
-    filter: Filter, items: Any, insert: bool, threads: int, progress: Progress | None
+    filter: Filter,
+    items: Any,
+    insert: bool,
+    threads: int,
+    progress: Progress | None,
+    answer_of_null: bool = False,
 ) -> Any:
     pandas = sys.modules["pandas"]
-    if _has_arrow(items):
-        values = _to_numpy(_joined(_arrow(filter, items, insert, threads, progress)))
+    series = items if isinstance(items, pandas.Series) else pandas.Series(items)
+    name = "the array" if series.name is None else f"the column {series.name!r}"
+    if isinstance(series.dtype, (pandas.PeriodDtype, pandas.IntervalDtype)):
+        raise TypeError(f"{name} of {series.dtype} has no items: give series.astype(str)")
+    if series.dtype.kind == "f" and len(series):
+        raise TypeError(
+            f"{name} of {series.dtype} has no items. If pandas read integers with missing values: "
+            "use series.astype('Int64'), or read_csv(dtype={name: 'Int64'}). Otherwise, decide "
+            "which numbers are equal, and convert the series to integers or text"
+        )
+    if _has_arrow(series):
+        chunks = arrow(filter, series, insert, threads, progress, answer_of_null)
+        values = to_numpy(joined(chunks))
     else:
-        values = _numpy(filter, items.to_numpy(), insert, threads, progress)
+        values = _with_nulls(filter, series, insert, threads, progress, answer_of_null)
     if isinstance(items, pandas.Series):
         return pandas.Series(values, index=items.index, name=items.name)
     return values
+
+
+def _with_nulls(
+    filter: Filter,
+    series: Any,
+    insert: bool,
+    threads: int,
+    progress: Progress | None,
+    answer_of_null: bool,
+) -> Any:
+    """Test or insert each item of a pandas series of numpy data. None, NaN and NA are nulls."""
+    numpy = sys.modules["numpy"]
+    items = series.to_numpy()
+    nulls = series.isna().to_numpy() if items.dtype == object else None
+    if nulls is None or not nulls.any():
+        return _numpy(filter, items, insert, threads, progress)
+    answers = numpy.full(len(items), answer_of_null)
+    answers[~nulls] = _numpy(filter, items[~nulls], insert, threads, progress)
+    filter._count_nulls(int(nulls.sum()))
+    return answers
 
 
 def _arrow_form(items: Any) -> Any:
@@ -215,16 +247,24 @@ def _arrow_form(items: Any) -> Any:
         # The Arrow form of a data frame has the index as a column.
         return items.reset_index(drop=True)
     if library == "polars":
-        # The Arrow form of Polars' nulls has a buffer, which the specification does not allow.
         polars = sys.modules["polars"]
-        if isinstance(items, polars.DataFrame) and polars.Null in items.dtypes:
+        is_frame = isinstance(items, polars.DataFrame)
+        for name, dtype in items.schema.items() if is_frame else [(items.name, items.dtype)]:
+            # The Arrow form of an object is its address.
+            if dtype == polars.Object:
+                raise TypeError(
+                    f"the column {name!r} of Polars objects has no items: give "
+                    "series.to_list(), or create the column with another type"
+                )
+        # The Arrow form of Polars' nulls has a buffer, which the specification does not allow.
+        if is_frame and polars.Null in items.dtypes:
             return items.cast({polars.Null: polars.Int64})
         if isinstance(items, polars.Series) and items.dtype == polars.Null:
             return items.cast(polars.Int64)
     return items
 
 
-def _arrow(
+def arrow(
     filter: Filter,
     items: Any,
     insert: bool,
@@ -251,12 +291,12 @@ def _arrow(
     return chunks
 
 
-def _joined(chunks: list[Booleans]) -> Booleans:
+def joined(chunks: list[Booleans]) -> Booleans:
     # The only chunk, which is usual, is not copied.
     return chunks[0] if len(chunks) == 1 else Booleans._join(chunks)
 
 
-def _to_numpy(answers: Any) -> Any:
+def to_numpy(answers: Any) -> Any:
     numpy = sys.modules["numpy"]
     if isinstance(answers, Booleans):
         return numpy.frombuffer(answers._to_bytes(), dtype=numpy.bool_)
@@ -268,39 +308,14 @@ def _arrow_like(items: Any, chunks: list[Booleans]) -> Any:
     library = type(items).__module__.partition(".")[0]
     if library == "polars":
         polars = sys.modules["polars"]
-        return polars.Series(_joined(chunks)).alias(getattr(items, "name", ""))
+        return polars.Series(joined(chunks)).alias(getattr(items, "name", ""))
     if library == "pandas":
         # A data frame, whose rows are tuples.
-        return sys.modules["pandas"].Series(_to_numpy(_joined(chunks)), index=items.index)
+        return sys.modules["pandas"].Series(to_numpy(joined(chunks)), index=items.index)
     if library == "pyarrow":
         pyarrow = sys.modules["pyarrow"]
         if isinstance(items, (pyarrow.Array, pyarrow.RecordBatch)):
-            return pyarrow.array(_joined(chunks))
+            return pyarrow.array(joined(chunks))
         arrays = [pyarrow.array(chunk) for chunk in chunks]
         return pyarrow.chunked_array(arrays, type=pyarrow.bool_())
-    return _joined(chunks)
-
-
-def _keys(batch: Any, key: Any) -> Any:
-    if key is None:
-        return batch
-    if callable(key):
-        return key(batch)
-    if isinstance(key, str):
-        return batch[key]
-    key = list(key)
-    is_pandas = type(batch).__module__.partition(".")[0] == "pandas"
-    return batch.select(key) if not is_pandas and hasattr(batch, "select") else batch[key]
-
-
-def _rows(batch: Any, keep: Any) -> Any:
-    """Return the rows of a batch whose answer is true."""
-    library = type(batch).__module__.partition(".")[0]
-    if library == "numpy" or library == "pandas":
-        return batch[_to_numpy(keep)]
-    if library == "polars":
-        return batch.filter(sys.modules["polars"].Series(keep))
-    if library == "pyarrow":
-        return batch.filter(sys.modules["pyarrow"].array(keep))
-    rows = (item for item, is_new in zip(batch, keep, strict=True) if is_new)
-    return list(rows) if isinstance(batch, list) else tuple(rows)
+    return joined(chunks)

@@ -1,5 +1,6 @@
 """The exceptions and warnings of the package."""
 
+import builtins
 import sys
 import warnings
 
@@ -29,7 +30,18 @@ class MergeError(TamisError, ValueError):
 
 
 class FileError(TamisError, OSError):
-    """A file cannot be read or written. The message names the file."""
+    """A file cannot be read or written. ``errno``, ``strerror`` and ``filename`` say why.
+
+    The exception is also a builtin FileNotFoundError or PermissionError, if that is the reason.
+    """
+
+
+class FileNotFoundError(FileError, builtins.FileNotFoundError):  # noqa: A001
+    """A file or its folder does not exist."""
+
+
+class PermissionError(FileError, builtins.PermissionError):  # noqa: A001
+    """The user may not read or write a file."""
 
 
 class FormatError(TamisError, ValueError):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from tamis import _tamis
-from tamis._kinds import of_handle
+from tamis._kinds import CLASSES, Bloom, SharedBloom, of_handle
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def open(
     path: str | os.PathLike[str],
     *,
     format: str | None = None,
-    writable: bool = False,
+    in_memory: bool = False,
     verify: bool = True,
     clock: bool = True,
     **options: Any,
@@ -40,8 +40,8 @@ def open(
     """Open a filter file of any format.
 
     A ``.tamis`` file is mapped: it is not copied, all processes share its memory, and it is
-    read-only. With `writable`, the filter is read into memory, where it can change; `Filter.save`
-    writes it back. `verify` checks every byte once, at about 0.1 s a GiB; without it, a large file
+    read-only. With `in_memory`, the filter is read into memory, where it can change; the file changes
+    only by `Filter.save`. `verify` checks every byte once, at about 0.1 s a GiB; without it, a large file
     opens at once. With ``clock=False``, the program sets the time of a `Window` by
     `Window.advance`.
 
@@ -62,39 +62,81 @@ def open(
     ...     stored.contains(["a", "c"])
     [True, False]
     """
-    handle = _tamis.open_file(
-        os.fspath(path),
+    return of_handle(_handle(path, options, format, in_memory, verify, clock))
+
+
+def _handle(
+    path: str | os.PathLike[str],
+    options: dict[str, Any],
+    format: str | None = None,
+    in_memory: bool = False,
+    verify: bool = True,
+    clock: bool = True,
+    *,
+    other_options: bool = False,
+) -> Any:
+    return _tamis.open_file(
+        os.fsdecode(path),
         format=format,
-        writable=writable,
+        in_memory=in_memory,
         verify=verify,
         clock=clock,
         options=options,
+        other_options=other_options,
     )
-    return of_handle(handle)
+
+
+def load(cls: Any, path: str | os.PathLike[str], options: dict[str, Any]) -> Any:
+    """Read a filter of the class `cls` from a file into memory."""
+    names = ("format", "verify", "clock")
+    arguments = {name: options.pop(name) for name in names if name in options}
+    handle = _handle(path, options, in_memory=True, **arguments)
+    kind = CLASSES[handle.class_name]
+    if kind is Bloom and issubclass(cls, SharedBloom):
+        return cls._of(handle._to_shared(os.fsdecode(path)))
+    # A subclass of the kind keeps its own class.
+    if issubclass(cls, kind):
+        return cls._of(handle)
+    if issubclass(kind, cls):
+        return kind._of(handle)
+    raise TypeError(
+        f"{os.fsdecode(path)}: holds a {kind.__name__}, not a {cls.__name__}: use tamis.open, or "
+        f"{kind.__name__}.load"
+    )
 
 
 def from_bytes(
-    data: bytes, *, format: str | None = None, clock: bool = True, **options: Any
+    data: bytes | bytearray | memoryview,
+    *,
+    format: str | None = None,
+    clock: bool = True,
+    **options: Any,
 ) -> Filter:
     """Decode the bytes of a filter file of any format, into memory, where the filter can change.
 
     The arguments are those of `open`. Raises `FormatError` for damaged bytes.
     """
+    data = data if isinstance(data, bytes) else bytes(memoryview(data))
     return of_handle(_tamis.open_bytes(data, format=format, clock=clock, options=options))
 
 
-def create(format: str, **options: Any) -> Filter:
+def create(
+    format: str, *, items: int | None = None, rate: float | None = None, **options: Any
+) -> Filter:
     """Create an empty filter of another system, for example for a Java service.
 
-    `options` are the decode options of `open`; most formats need ``items_planned`` and
-    ``rate_planned``, and a ``funnel`` for the type of the items.
+    Most formats need `items` and `rate`, the plan of the filter. `options` are the decode options of
+    `open`, for example the ``funnel`` for the type of the items.
 
     >>> import tamis
-    >>> seen = tamis.create("guava", items_planned=1_000, rate_planned=0.01, funnel="chars")
+    >>> seen = tamis.create("guava", items=1_000, rate=0.01, funnel="chars")
     >>> seen.update(["a", "b"])
     >>> len(seen.to_bytes())
     1206
     """
+    for name, value in (("items_planned", items), ("rate_planned", rate)):
+        if value is not None:
+            options[name] = value
     return of_handle(_tamis.create_foreign(format, options))
 
 
@@ -122,18 +164,20 @@ def convert(
     >>> (folder / "ids.bits").read_bytes()
     b'"'
     """
-    filter = open(source, format=format, writable=True, **options)
+    # The options are for both files, so that some have no effect on one of the files.
+    filter = of_handle(_handle(source, options, format, in_memory=True, other_options=True))
     if to is None:
-        to = _format_of(target)
+        to = format_of(target)
+        if to is None:
+            raise ValueError(f"{os.fsdecode(target)}: its name shows no format: give to=...")
     filter.save(target, to, **options)
 
 
-def _format_of(path: str | os.PathLike[str]) -> str:
-    extension = os.path.splitext(os.fspath(path))[1].removeprefix(".")
+def format_of(path: str | os.PathLike[str]) -> str | None:
+    """Return the name of the format that the name of a file shows, or None."""
+    extension = os.path.splitext(os.fsdecode(path))[1].removeprefix(".")
     names = [row.name for row in formats() if extension in row.extensions]
-    if len(names) != 1:
-        raise ValueError(f"{os.fspath(path)}: its name shows no format: give to=...")
-    return names[0]
+    return names[0] if len(names) == 1 else None
 
 
 def formats() -> list[Format]:

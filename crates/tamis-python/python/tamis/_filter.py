@@ -10,7 +10,7 @@ from tamis._tamis import Handle, Slots
 # The import of `typing` would take half of the time of `import tamis`.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from types import TracebackType
     from typing import Any, Self, TypeVar
     from uuid import UUID
@@ -97,24 +97,26 @@ class Filter(Slots):
     def dedup(
         self,
         batches: Iterable[Batch],
-        key: str | list[str] | Callable[[Batch], Any] | None = None,
+        key: str | int | Sequence[str] | Callable[[Batch], Any] | None = None,
         *,
         threads: int = 1,
     ) -> Iterator[Batch]:
         """Yield each batch without the rows whose key the filter has seen, and insert the keys.
 
         A batch is a numpy array, a pyarrow RecordBatch or Table, a Polars or pandas DataFrame or
-        Series, or a list. `key` names the column, or the columns, of the key; a function returns
-        the array of keys. Rows with a null key are kept, and counted in `skipped_nulls`. Only one
-        batch is in memory at a time.
+        Series, or a list; one table is one batch. `key` names the column, or the columns, of the
+        key; a function returns the array of keys; in a list of dictionaries, `key` is a key of each
+        row. Rows with a null in a key are kept, and counted in `skipped_nulls`. Only one batch is in
+        memory at a time.
 
         >>> import tamis
         >>> seen = tamis.Growing(0.001)
         >>> list(seen.dedup([["a", "b", "a"], ["b", "c"]]))
         [['a', 'b'], ['c']]
         """
-        for batch in batches:
-            yield _arrays.without_repeats(self, batch, key, threads)
+        from tamis._dedup import dedup
+
+        return dedup(self, batches, key, threads)
 
     @property
     def skipped_nulls(self) -> int:
@@ -124,7 +126,7 @@ class Filter(Slots):
     def copy(self) -> Self:
         """Return an independent copy in memory, which can change. Takes linear time."""
         copy = type(self)._of(self._copy())
-        copy._set_attributes(object.__getstate__(self))
+        copy._restore(self.__getstate__())
         return copy
 
     __copy__ = copy
@@ -134,7 +136,7 @@ class Filter(Slots):
 
         copy = type(self)._of(self._copy())
         memo[id(self)] = copy
-        copy._set_attributes(deepcopy(object.__getstate__(self), memo))
+        copy._restore(deepcopy(self.__getstate__(), memo))
         return copy
 
     def clear(self) -> None:
@@ -235,13 +237,19 @@ class Filter(Slots):
     def save(self, path: str | os.PathLike[str], format: str | None = None, **options: Any) -> None:
         """Write the filter to a file, and replace a previous file atomically.
 
-        `format` and `options` are those of `to_bytes`. Raises `FileError` if the file cannot be
-        written.
+        `format` and `options` are those of `to_bytes`; by default, the extension of the path shows
+        the format, as in ``users.guava``. Raises `FileError` if the file cannot be written.
 
         After a crash, the path has either the complete old file or the complete new file. The file
         is on disk when the method returns. Only the owner may read the file of a filter with a key.
         """
-        self._save(os.fspath(path), format, options)
+        from tamis._files import format_of
+
+        named = format_of(path)
+        # The extension of Tamis stands for the default format of each kind.
+        if format is None and named != "tamis":
+            format = named
+        self._save(os.fsdecode(path), format, options)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], **options: Any) -> Self:
@@ -249,14 +257,9 @@ class Filter(Slots):
 
         `options` are those of `tamis.open`. Raises TypeError for a filter of another class.
         """
-        from tamis._files import open
+        from tamis._files import load
 
-        filter = open(path, writable=True, **options)
-        if not isinstance(filter, cls):
-            raise TypeError(
-                f"{os.fspath(path)}: holds a {type(filter).__name__}, not a {cls.__name__}: use "
-                f"tamis.open, or {type(filter).__name__}.load"
-            )
+        filter: Self = load(cls, path, options)
         return filter
 
     def close(self) -> None:
@@ -278,7 +281,7 @@ class Filter(Slots):
         self.close()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (_unpickle, (type(self), *self._pickle()), object.__getstate__(self))
+        return (_unpickle, (type(self), *self._pickle()), self.__getstate__())
 
     def __repr__(self) -> str:
         return _html.text(self)
@@ -286,11 +289,18 @@ class Filter(Slots):
     def _repr_html_(self) -> str:
         return _html.table(self)
 
-    def _set_attributes(self, state: Any) -> None:
-        """Set the attributes that a subclass added to its object."""
-        for attributes in state if isinstance(state, tuple) else (state,):
-            for name, value in (attributes or {}).items():
-                setattr(self, name, value)
+    def _restore(self, state: Any) -> None:
+        """Set the attributes that a subclass added to its object, as `pickle` does."""
+        if state is None:
+            return
+        if hasattr(self, "__setstate__"):
+            self.__setstate__(state)
+            return
+        attributes, slots = state if isinstance(state, tuple) else (state, None)
+        if attributes:
+            self.__dict__.update(attributes)
+        for name, value in (slots or {}).items():
+            setattr(self, name, value)
 
     @classmethod
     def _of(cls, handle: Any) -> Self:

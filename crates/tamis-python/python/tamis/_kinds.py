@@ -9,6 +9,7 @@ from tamis._filter import Filter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from datetime import timedelta
     from typing import Any, Literal, Self
 
     from tamis._filter import Item
@@ -39,6 +40,10 @@ class Bloom(Filter):
         key: bytes | None = None,
         seed: int = 0,
     ) -> Self:
+        if kind not in ("split-block", "classic", "parquet"):
+            raise ValueError(
+                f"kind must be 'split-block', 'classic' or 'parquet', and not {kind!r}"
+            )
         return cls._of(_tamis.create(kind, items, rate, key=key, seed=seed))
 
 
@@ -65,15 +70,6 @@ class SharedBloom(Filter):
         seed: int = 0,
     ) -> Self:
         return cls._of(_tamis.create("split-block", items, rate, key=key, seed=seed, shared=True))
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str], **options: Any) -> Self:
-        """Read a Bloom filter from a file into memory, for several threads.
-
-        The file is one that `Bloom.save` or `SharedBloom.save` wrote. `options` are those of
-        `tamis.open`. Raises TypeError if the file holds a filter of another kind.
-        """
-        return cls._of(Bloom.load(path, **options)._to_shared())
 
 
 class Growing(Filter):
@@ -214,13 +210,15 @@ class Window(Filter):
         items: int,
         rate: float = 0.01,
         *,
-        seconds: float | None = None,
+        seconds: float | timedelta | None = None,
         slices: int | None = None,
         refresh: bool = False,
         clock: bool = True,
         key: bytes | None = None,
         seed: int = 0,
     ) -> Self:
+        if seconds is not None and not isinstance(seconds, (int, float)):
+            seconds = seconds.total_seconds()
         handle = _tamis.create_window(
             items,
             rate,
@@ -308,7 +306,7 @@ class DigestFile(Filter):
         key: bytes | None = None,
     ) -> Self:
         key = os.urandom(16) if key is None else key
-        return cls._of(_tamis.open_digests(os.fspath(path), bits, description, key))
+        return cls._of(_tamis.open_digests(os.fsdecode(path), bits, description, key))
 
     def __len__(self) -> int:
         return self._len()

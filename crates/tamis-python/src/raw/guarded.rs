@@ -48,7 +48,7 @@ pub struct Guarded<T> {
 // from any thread (T: Send).
 unsafe impl<T: Send + Sync> Sync for Guarded<T> {}
 
-/// What a thread asks for.
+/// The access that a thread requests.
 #[derive(Clone, Copy, PartialEq)]
 enum Access {
     Read,
@@ -126,9 +126,9 @@ impl<T: Send + Sync> Guarded<T> {
     /// # Errors
     ///
     /// The exception of a signal handler, if Ctrl-C was pressed while the thread waited.
-    pub fn read(&self, py: Python<'_>) -> PyResult<Reading<'_, T>> {
+    pub fn read(&self, py: Python<'_>) -> PyResult<ReadGuard<'_, T>> {
         self.acquire(py, Access::Read)?;
-        Ok(Reading(self))
+        Ok(ReadGuard(self))
     }
 
     /// Waits until no other thread uses the value, and returns the value for writing. The thread may
@@ -137,9 +137,64 @@ impl<T: Send + Sync> Guarded<T> {
     /// # Errors
     ///
     /// The exception of a signal handler, if Ctrl-C was pressed while the thread waited.
-    pub fn write(&self, py: Python<'_>) -> PyResult<Writing<'_, T>> {
+    pub fn write(&self, py: Python<'_>) -> PyResult<WriteGuard<'_, T>> {
         self.acquire(py, Access::Write)?;
-        Ok(Writing(self))
+        Ok(WriteGuard(self))
+    }
+
+    /// Waits until both values are free, and returns the values for reading. `one` and `two` are
+    /// different.
+    ///
+    /// # Errors
+    ///
+    /// The exception of a signal handler, if Ctrl-C was pressed while the thread waited.
+    pub fn read_both<'a>(
+        py: Python<'_>,
+        one: &'a Self,
+        two: &'a Self,
+    ) -> PyResult<(ReadGuard<'a, T>, ReadGuard<'a, T>)> {
+        Self::acquire_both(py, one, Access::Read, two)?;
+        Ok((ReadGuard(one), ReadGuard(two)))
+    }
+
+    /// Waits until both values are free, and returns `one` for writing and `two` for reading. `one`
+    /// and `two` are different.
+    ///
+    /// # Errors
+    ///
+    /// The exception of a signal handler, if Ctrl-C was pressed while the thread waited.
+    pub fn write_and_read<'a>(
+        py: Python<'_>,
+        one: &'a Self,
+        two: &'a Self,
+    ) -> PyResult<(WriteGuard<'a, T>, ReadGuard<'a, T>)> {
+        Self::acquire_both(py, one, Access::Write, two)?;
+        Ok((WriteGuard(one), ReadGuard(two)))
+    }
+
+    /// Acquires `one` for `access`, and `two` for reading. The thread holds neither value while it
+    /// waits: two threads cannot wait for each other, and a signal handler, which runs in the
+    /// waiting thread, can use both values.
+    fn acquire_both(py: Python<'_>, one: &Self, access: Access, two: &Self) -> PyResult<()> {
+        one.forget_parent(py)?;
+        two.forget_parent(py)?;
+        let mut writers_waiting = None;
+        loop {
+            let busy = if one.try_acquire(access) {
+                if two.try_acquire(Access::Read) {
+                    return Ok(());
+                }
+                one.release(access);
+                two
+            } else {
+                one
+            };
+            if access == Access::Write {
+                writers_waiting.get_or_insert_with(|| Counted::new(&one.writers_waiting));
+            }
+            py.detach(|| busy.wait());
+            py.check_signals()?;
+        }
     }
 
     fn acquire(&self, py: Python<'_>, access: Access) -> PyResult<()> {
@@ -215,6 +270,15 @@ impl<T> Guarded<T> {
         unsafe { &*self.lock.get() }
     }
 
+    /// Ends an access.
+    fn release(&self, access: Access) {
+        match access {
+            Access::Read => _ = self.users.fetch_sub(1, Ordering::SeqCst),
+            Access::Write => self.users.store(0, Ordering::SeqCst),
+        }
+        self.wake();
+    }
+
     /// Wakes the waiting threads after `users` was changed.
     fn wake(&self) {
         if self.waiting.load(Ordering::SeqCst) > 0 {
@@ -240,10 +304,10 @@ impl Drop for Counted<'_> {
     }
 }
 
-/// The right to read a value. Dropping it ends the access.
-pub struct Reading<'a, T>(&'a Guarded<T>);
+/// A guard of a value for reading. Dropping the guard ends the access.
+pub struct ReadGuard<'a, T>(&'a Guarded<T>);
 
-impl<T> Deref for Reading<'_, T> {
+impl<T> Deref for ReadGuard<'_, T> {
     type Target = T;
 
     #[inline]
@@ -253,17 +317,16 @@ impl<T> Deref for Reading<'_, T> {
     }
 }
 
-impl<T> Drop for Reading<'_, T> {
+impl<T> Drop for ReadGuard<'_, T> {
     fn drop(&mut self) {
-        self.0.users.fetch_sub(1, Ordering::SeqCst);
-        self.0.wake();
+        self.0.release(Access::Read);
     }
 }
 
-/// The right to change a value. Dropping it ends the access.
-pub struct Writing<'a, T>(&'a Guarded<T>);
+/// A guard of a value for writing. Dropping the guard ends the access.
+pub struct WriteGuard<'a, T>(&'a Guarded<T>);
 
-impl<T> Deref for Writing<'_, T> {
+impl<T> Deref for WriteGuard<'_, T> {
     type Target = T;
 
     #[inline]
@@ -273,7 +336,7 @@ impl<T> Deref for Writing<'_, T> {
     }
 }
 
-impl<T> DerefMut for Writing<'_, T> {
+impl<T> DerefMut for WriteGuard<'_, T> {
     #[inline]
     fn deref_mut(&mut self) -> &mut T {
         // SAFETY: `users` is -1, so there is no other user.
@@ -281,9 +344,8 @@ impl<T> DerefMut for Writing<'_, T> {
     }
 }
 
-impl<T> Drop for Writing<'_, T> {
+impl<T> Drop for WriteGuard<'_, T> {
     fn drop(&mut self) {
-        self.0.users.store(0, Ordering::SeqCst);
-        self.0.wake();
+        self.0.release(Access::Write);
     }
 }

@@ -1,4 +1,4 @@
-//! Tells the interpreters of a process apart.
+//! Tests which interpreter of the process runs.
 
 use pyo3::ffi;
 use pyo3::prelude::*;

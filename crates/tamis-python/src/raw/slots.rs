@@ -37,7 +37,8 @@ pub fn add_type(module: &Bound<'_, PyModule>) -> PyResult<()> {
         ffi::PyType_Slot { slot: 0, pfunc: ptr::null_mut() },
     ];
     let mut spec = ffi::PyType_Spec {
-        name: c"tamis._tamis.Slots".as_ptr(),
+        // Errors about arguments show this name, as of `Filter.add`.
+        name: c"tamis.Filter".as_ptr(),
         // Zero inherits the size of the base class.
         basicsize: 0,
         itemsize: 0,

@@ -23,7 +23,7 @@ pub struct ArrowSource {
     array: ArrayRef,
     items: Items,
     /// The items of a dictionary's values, after the first read.
-    values: OnceLock<Result<Values, String>>,
+    values: OnceLock<PyResult<Values>>,
 }
 
 /// The items of a dictionary's values. A value that is null has no item.
@@ -93,7 +93,8 @@ fn items_of(class: &DataType) -> PyResult<Items> {
         }
         other => {
             return Err(PyTypeError::new_err(format!(
-                "an Arrow array of {other} has no items: cast it to integers, text or bytes"
+                "an Arrow array of {other} cannot be used as items: cast it to integers, text or \
+                 bytes, for example array.cast('string') in pyarrow, or cast(pl.String) in Polars"
             )));
         }
     })
@@ -119,7 +120,8 @@ impl Source for ArrowSource {
             }
             Items::Dictionary => {
                 let values = self.values.get_or_init(|| self.values(encoding));
-                let values = values.as_ref().map_err(|why| PyTypeError::new_err(why.clone()))?;
+                let values =
+                    values.as_ref().map_err(|error| Python::attach(|py| error.clone_ref(py)))?;
                 let dictionary = array.as_any_dictionary();
                 let indexes = indexes(dictionary);
                 for (row, index) in indexes.into_iter().enumerate() {
@@ -144,13 +146,12 @@ impl Source for ArrowSource {
 }
 
 impl ArrowSource {
-    /// Encodes the values of a dictionary. The message is the error of a value.
-    fn values(&self, encoding: Encoding) -> Result<Values, String> {
+    /// Encodes the values of a dictionary.
+    fn values(&self, encoding: Encoding) -> PyResult<Values> {
         let values = self.array.as_any_dictionary().values().clone();
         let len = values.len();
         let mut batch = Batch::new(encoding);
-        let read = ArrowSource::new(values).and_then(|it| it.read(0..len, encoding, &mut batch));
-        read.map_err(|error| Python::attach(|py| error.value(py).to_string()))?;
+        ArrowSource::new(values)?.read(0..len, encoding, &mut batch)?;
         let mut nulls = batch.nulls.iter().copied().peekable();
         let mut at = 0..;
         let at = (0..len).map(|row| match nulls.next_if_eq(&row) {
@@ -274,7 +275,11 @@ enum Part {
     Text(Vec<u8>),
     Bytes(Vec<u8>),
     Tuple { bytes: Vec<u8>, is_fixed: bool },
+    Uuid(Vec<u8>),
 }
+
+/// The name of Arrow's extension type for UUIDs.
+const UUID: &str = "arrow.uuid";
 
 /// Returns the value of a row, or `None` if the row is null. A tuple with a null part is null.
 fn part(array: &ArrayRef, row: usize) -> PyResult<Option<Part>> {
@@ -288,11 +293,19 @@ fn part(array: &ArrayRef, row: usize) -> PyResult<Option<Part>> {
     }
     if let Some(fields) = array.as_struct_opt() {
         let (mut bytes, mut is_fixed) = (Vec::new(), true);
-        for field in fields.columns() {
-            let Some(part) = part(field, row)? else { return Ok(None) };
+        for (column, field) in fields.columns().iter().zip(fields.fields()) {
+            let Some(part) = part(column, row)? else { return Ok(None) };
+            let part = match part {
+                Part::Bytes(bytes) if field.extension_type_name() == Some(UUID) => {
+                    Part::Uuid(bytes)
+                }
+                part => part,
+            };
             match part {
                 Part::Integer { bits, .. } => bytes.extend(bits.to_le_bytes()),
-                Part::Tuple { bytes: part, is_fixed: true } => bytes.extend(part),
+                Part::Tuple { bytes: part, is_fixed: true } | Part::Uuid(part) => {
+                    bytes.extend(part);
+                }
                 Part::Text(part) | Part::Bytes(part) | Part::Tuple { bytes: part, .. } => {
                     is_fixed = false;
                     bytes.extend((part.len() as u64).to_le_bytes());
@@ -323,7 +336,7 @@ fn push_part(part: &Part, encoding: Encoding, keys: &mut Keys) -> PyResult<()> {
     match part {
         Part::Integer { bits, is_signed } => encoding.push_integers(&[*bits], *is_signed, keys),
         Part::Text(bytes) => encoding.push_slices(&[bytes], true, keys),
-        Part::Bytes(bytes) | Part::Tuple { bytes, .. } => {
+        Part::Bytes(bytes) | Part::Tuple { bytes, .. } | Part::Uuid(bytes) => {
             encoding.push_slices(&[bytes], false, keys)
         }
     }

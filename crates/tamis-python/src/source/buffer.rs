@@ -70,11 +70,13 @@ fn items_of(format: &str, item_bytes: usize) -> PyResult<Items> {
             "floating-point numbers are not items: decide which numbers are equal, and convert \
              the array, for example with array.astype('int64') or array.view('uint64')",
         )),
-        "?" => {
-            Err(PyTypeError::new_err("an array of booleans has no items: choose the rows first"))
-        }
+        "?" => Err(PyTypeError::new_err(
+            "an array of booleans cannot be used as items: convert it to integers, or choose the \
+             rows first",
+        )),
         _ => Err(PyTypeError::new_err(format!(
-            "an array of the format {format:?} has no items: convert it to integers, text or bytes"
+            "an array of the format {format:?} cannot be used as items: convert it to integers, text \
+             or bytes"
         ))),
     }
 }

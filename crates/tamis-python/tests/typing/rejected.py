@@ -28,7 +28,7 @@ tamis.Bloom(5).save(5)  # error
 tamis.Bloom(5) | 5  # error
 len(tamis.Bloom(5))  # error
 tamis.open(5)  # error
-tamis.open("a", writable="a")  # error
+tamis.open("a", in_memory="a")  # error
 tamis.from_bytes("a")  # error
 tamis.plan("a", 0.1)  # error
 tamis.plan(5, 0.1)[0].nope  # error

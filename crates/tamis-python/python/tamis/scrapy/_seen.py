@@ -284,7 +284,7 @@ def _create_filter(expire: float | None, rate: float, items: int) -> tamis.Windo
 
 def _open_filter(path: str, expire: float | None, rate: float, items: int) -> tamis.Filter:
     """Read the filter of a job, which must have the plan of the settings."""
-    filter = tamis.open(path, writable=True)
+    filter = tamis.open(path, in_memory=True)
     found = filter.info()
     wanted = _create_filter(expire, rate, items).info()
     for name, setting in (
