@@ -6,8 +6,8 @@ use std::sync::OnceLock;
 use arrow_array::array::AnyDictionaryArray;
 use arrow_array::cast::AsArray as _;
 use arrow_array::types::{
-    ArrowPrimitiveType, ByteArrayType, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type,
-    UInt16Type, UInt32Type, UInt64Type,
+    ByteArrayType, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type, UInt32Type,
+    UInt64Type,
 };
 use arrow_array::{Array, ArrayRef, GenericByteArray, make_array};
 use arrow_buffer::{ArrowNativeType as _, NullBuffer};
@@ -15,7 +15,7 @@ use arrow_schema::DataType;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
-use crate::keys::{Encoding, Keys};
+use crate::keys::{Encoding, Keys, slices};
 use crate::source::{Batch, Source};
 
 /// An Arrow array of items. Arrow arrays never change, so their bytes are hashed in place.
@@ -23,11 +23,11 @@ pub struct ArrowSource {
     array: ArrayRef,
     items: Items,
     /// The items of a dictionary's values, after the first read.
-    values: OnceLock<PyResult<Values>>,
+    values: OnceLock<PyResult<DictionaryValues>>,
 }
 
 /// The items of a dictionary's values. A value that is null has no item.
-struct Values {
+struct DictionaryValues {
     keys: Keys,
     /// The index in `keys` of the item of each value.
     at: Vec<Option<usize>>,
@@ -133,12 +133,18 @@ impl Source for ArrowSource {
                 }
             }
             Items::Tuples => {
+                let column = Column::new(&array, false)?;
+                let (mut bytes, mut ends) = (Vec::new(), Vec::with_capacity(rows.len()));
                 for row in 0..rows.len() {
-                    match part(&array, row)? {
-                        Some(part) => push_part(&part, encoding, &mut batch.keys)?,
-                        None => batch.nulls.push(row),
+                    let start = bytes.len();
+                    if column.push(row, &mut bytes) {
+                        ends.push(bytes.len());
+                    } else {
+                        bytes.truncate(start);
+                        batch.nulls.push(row);
                     }
                 }
+                encoding.push_slices(&slices(&bytes, &ends), false, &mut batch.keys)?;
             }
         }
         Ok(())
@@ -147,7 +153,7 @@ impl Source for ArrowSource {
 
 impl ArrowSource {
     /// Encodes the values of a dictionary.
-    fn values(&self, encoding: Encoding) -> PyResult<Values> {
+    fn values(&self, encoding: Encoding) -> PyResult<DictionaryValues> {
         let values = self.array.as_any_dictionary().values().clone();
         let len = values.len();
         let mut batch = Batch::new(encoding);
@@ -158,7 +164,7 @@ impl ArrowSource {
             Some(_) => None,
             None => at.next(),
         });
-        Ok(Values { at: at.collect(), keys: batch.keys })
+        Ok(DictionaryValues { at: at.collect(), keys: batch.keys })
     }
 }
 
@@ -184,55 +190,40 @@ fn indexes(dictionary: &dyn AnyDictionaryArray) -> Vec<usize> {
 /// Appends the integers of an array, and the rows that are null.
 fn integers(array: &ArrayRef, encoding: Encoding, batch: &mut Batch) -> PyResult<()> {
     batch.integers.clear();
-    let is_signed = widen_any(array, &mut batch.integers, &mut batch.nulls);
+    let is_signed = widen(array, &mut batch.integers);
+    if array.null_count() > 0 {
+        let mut rows = 0..;
+        batch.integers.retain(|_| {
+            let row = rows.next().expect("endless");
+            if array.is_null(row) {
+                batch.nulls.push(row);
+            }
+            array.is_valid(row)
+        });
+    }
     encoding.push_integers(&batch.integers, is_signed, &mut batch.keys)
 }
 
-/// Appends the integers of an array in 64 bits, and the rows that are null. Returns true if the
-/// integers are signed.
-fn widen_any(array: &ArrayRef, integers: &mut Vec<u64>, nulls: &mut Vec<usize>) -> bool {
+/// Appends the integers of all rows in 64 bits. The integer of a null is any number. Returns true if
+/// the integers are signed.
+fn widen(array: &ArrayRef, integers: &mut Vec<u64>) -> bool {
+    macro_rules! widen {
+        ($type:ty) => {{
+            let values = array.as_primitive::<$type>().values();
+            integers.extend(values.iter().map(|&value| i64::from(value) as u64));
+        }};
+    }
     match array.data_type() {
-        DataType::Int8 => widen::<Int8Type>(array, integers, nulls),
-        DataType::Int16 => widen::<Int16Type>(array, integers, nulls),
-        DataType::Int32 => widen::<Int32Type>(array, integers, nulls),
-        DataType::Int64 => widen::<Int64Type>(array, integers, nulls),
-        DataType::UInt8 => widen::<UInt8Type>(array, integers, nulls),
-        DataType::UInt16 => widen::<UInt16Type>(array, integers, nulls),
-        DataType::UInt32 => widen::<UInt32Type>(array, integers, nulls),
-        _ => {
-            let array = array.as_primitive::<UInt64Type>();
-            extend(array.values().iter().copied(), array, integers, nulls);
-            false
-        }
+        DataType::Int8 => widen!(Int8Type),
+        DataType::Int16 => widen!(Int16Type),
+        DataType::Int32 => widen!(Int32Type),
+        DataType::Int64 => widen!(Int64Type),
+        DataType::UInt8 => widen!(UInt8Type),
+        DataType::UInt16 => widen!(UInt16Type),
+        DataType::UInt32 => widen!(UInt32Type),
+        _ => integers.extend_from_slice(array.as_primitive::<UInt64Type>().values()),
     }
-}
-
-fn widen<T: ArrowPrimitiveType>(
-    array: &ArrayRef,
-    integers: &mut Vec<u64>,
-    nulls: &mut Vec<usize>,
-) -> bool
-where
-    i64: From<T::Native>,
-{
-    let array = array.as_primitive::<T>();
-    extend(array.values().iter().map(|&value| i64::from(value) as u64), array, integers, nulls);
-    matches!(T::DATA_TYPE, DataType::Int8 | DataType::Int16 | DataType::Int32 | DataType::Int64)
-}
-
-fn extend(
-    values: impl Iterator<Item = u64>,
-    array: &dyn Array,
-    integers: &mut Vec<u64>,
-    nulls: &mut Vec<usize>,
-) {
-    if array.null_count() == 0 {
-        integers.extend(values);
-        return;
-    }
-    for (row, value) in values.enumerate() {
-        if array.is_null(row) { nulls.push(row) } else { integers.push(value) }
-    }
+    array.data_type().is_signed_integer()
 }
 
 /// Calls `each` with each row of an array of text or bytes.
@@ -269,75 +260,88 @@ fn each_range<'a, T: ByteArrayType>(
     }
 }
 
-/// One value of an array of dictionaries or tuples.
-enum Part {
-    Integer { bits: u64, is_signed: bool },
-    Text(Vec<u8>),
-    Bytes(Vec<u8>),
-    Tuple { bytes: Vec<u8>, is_fixed: bool },
-    Uuid(Vec<u8>),
-}
-
 /// The name of Arrow's extension type for UUIDs.
 const UUID: &str = "arrow.uuid";
 
-/// Returns the value of a row, or `None` if the row is null. A tuple with a null part is null.
-fn part(array: &ArrayRef, row: usize) -> PyResult<Option<Part>> {
-    if array.is_null(row) {
-        return Ok(None);
-    }
-    if let Some(dictionary) = array.as_any_dictionary_opt() {
-        let one = array.slice(row, 1);
-        let index = indexes(one.as_any_dictionary())[0];
-        return part(dictionary.values(), index);
-    }
-    if let Some(fields) = array.as_struct_opt() {
-        let (mut bytes, mut is_fixed) = (Vec::new(), true);
-        for (column, field) in fields.columns().iter().zip(fields.fields()) {
-            let Some(part) = part(column, row)? else { return Ok(None) };
-            let part = match part {
-                Part::Bytes(bytes) if field.extension_type_name() == Some(UUID) => {
-                    Part::Uuid(bytes)
-                }
-                part => part,
-            };
-            match part {
-                Part::Integer { bits, .. } => bytes.extend(bits.to_le_bytes()),
-                Part::Tuple { bytes: part, is_fixed: true } | Part::Uuid(part) => {
-                    bytes.extend(part);
-                }
-                Part::Text(part) | Part::Bytes(part) | Part::Tuple { bytes: part, .. } => {
-                    is_fixed = false;
-                    bytes.extend((part.len() as u64).to_le_bytes());
-                    bytes.extend(part);
-                }
-            }
-        }
-        return Ok(Some(Part::Tuple { bytes, is_fixed }));
-    }
-    let one = array.slice(row, 1);
-    Ok(Some(match items_of(one.data_type())? {
-        Items::Integers => {
-            let (mut integers, mut nulls) = (Vec::new(), Vec::new());
-            let is_signed = widen_any(&one, &mut integers, &mut nulls);
-            Part::Integer { bits: integers[0], is_signed }
-        }
-        Items::Bytes { is_text } => {
-            let mut bytes = Vec::new();
-            each_slice(&one, |_, item| bytes.extend_from_slice(item.unwrap_or_default()));
-            if is_text { Part::Text(bytes) } else { Part::Bytes(bytes) }
-        }
-        Items::Nulls => return Ok(None),
-        Items::Dictionary | Items::Tuples => unreachable!("returned above"),
-    }))
+/// A column of tuples.
+struct Column<'a> {
+    values: Values<'a>,
+    nulls: Option<NullBuffer>,
+    /// True if all values have the same number of bytes. Other values follow their length in a tuple.
+    is_fixed: bool,
 }
 
-fn push_part(part: &Part, encoding: Encoding, keys: &mut Keys) -> PyResult<()> {
-    match part {
-        Part::Integer { bits, is_signed } => encoding.push_integers(&[*bits], *is_signed, keys),
-        Part::Text(bytes) => encoding.push_slices(&[bytes], true, keys),
-        Part::Bytes(bytes) | Part::Tuple { bytes, .. } | Part::Uuid(bytes) => {
-            encoding.push_slices(&[bytes], false, keys)
+/// The values of a column. The value of a null is any value.
+enum Values<'a> {
+    Integers(Vec<u64>),
+    Bytes(Vec<&'a [u8]>),
+    Dictionary(Box<Column<'a>>, Vec<usize>),
+    Tuples(Vec<Column<'a>>),
+    Nulls,
+}
+
+impl<'a> Column<'a> {
+    fn new(array: &'a ArrayRef, is_uuid: bool) -> PyResult<Self> {
+        let (values, is_fixed) = match items_of(array.data_type())? {
+            Items::Integers => {
+                let mut integers = Vec::with_capacity(array.len());
+                widen(array, &mut integers);
+                (Values::Integers(integers), true)
+            }
+            Items::Bytes { .. } => {
+                let mut items = Vec::with_capacity(array.len());
+                each_slice(array, |_, item| items.push(item.unwrap_or_default()));
+                (Values::Bytes(items), is_uuid)
+            }
+            Items::Dictionary => {
+                let dictionary = array.as_any_dictionary();
+                let values = Column::new(dictionary.values(), is_uuid)?;
+                let is_fixed = values.is_fixed;
+                (Values::Dictionary(Box::new(values), indexes(dictionary)), is_fixed)
+            }
+            Items::Tuples => {
+                let tuples = array.as_struct();
+                let fields = tuples.columns().iter().zip(tuples.fields());
+                let columns = fields.map(|(column, field)| {
+                    Column::new(column, field.extension_type_name() == Some(UUID))
+                });
+                let columns: Vec<_> = columns.collect::<PyResult<_>>()?;
+                let is_fixed = columns.iter().all(|column| column.is_fixed);
+                (Values::Tuples(columns), is_fixed)
+            }
+            Items::Nulls => (Values::Nulls, true),
+        };
+        Ok(Self { values, nulls: array.nulls().cloned(), is_fixed })
+    }
+
+    /// Appends the bytes of a row. Returns false for a null, and for a tuple with a null: then the
+    /// appended bytes are of no use.
+    fn push(&self, row: usize, bytes: &mut Vec<u8>) -> bool {
+        if self.nulls.as_ref().is_some_and(|nulls| nulls.is_null(row)) {
+            return false;
         }
+        match &self.values {
+            Values::Integers(integers) => bytes.extend(integers[row].to_le_bytes()),
+            Values::Bytes(items) => bytes.extend_from_slice(items[row]),
+            Values::Dictionary(values, indexes) => return values.push(indexes[row], bytes),
+            Values::Tuples(columns) => {
+                return columns.iter().all(|column| column.push_part(row, bytes));
+            }
+            Values::Nulls => return false,
+        }
+        true
+    }
+
+    /// Appends the bytes of a row as a part of a tuple.
+    fn push_part(&self, row: usize, bytes: &mut Vec<u8>) -> bool {
+        if self.is_fixed {
+            return self.push(row, bytes);
+        }
+        let start = bytes.len();
+        bytes.extend([0; 8]);
+        let is_value = self.push(row, bytes);
+        let len = (bytes.len() - start - 8) as u64;
+        bytes[start..start + 8].copy_from_slice(&len.to_le_bytes());
+        is_value
     }
 }
