@@ -48,13 +48,13 @@ pub enum StateError {
         at: u64,
     },
     /// The file has become shorter than its synced length.
-    Cut {
+    Truncated {
         /// The path of the file.
         path: PathBuf,
         /// The length of the file in bytes.
         len_bytes: u64,
     },
-    /// The digests of the file were computed from other keys.
+    /// The digests of the file were computed from other items.
     Description {
         /// The path of the file.
         path: PathBuf,
@@ -132,8 +132,8 @@ impl StateError {
     }
 
     /// Returns the error for a file of `len_bytes` that has become shorter.
-    pub(crate) fn cut(path: &Path, len_bytes: u64) -> Self {
-        StateError::Cut { path: path.into(), len_bytes }
+    pub(crate) fn truncated(path: &Path, len_bytes: u64) -> Self {
+        StateError::Truncated { path: path.into(), len_bytes }
     }
 
     /// Returns the path of the file.
@@ -145,7 +145,7 @@ impl StateError {
             | StateError::NotAState { path }
             | StateError::Version { path, .. }
             | StateError::Damaged { path, .. }
-            | StateError::Cut { path, .. }
+            | StateError::Truncated { path, .. }
             | StateError::Description { path, .. }
             | StateError::DescriptionTooLong { path, .. }
             | StateError::Hasher { path, .. }
@@ -180,9 +180,9 @@ impl fmt::Display for StateError {
                 "the state is damaged at byte {at}; restore it from a copy, or remove it to start \
                  over"
             ),
-            StateError::Cut { len_bytes, .. } => write!(
+            StateError::Truncated { len_bytes, .. } => write!(
                 f,
-                "the state is damaged: it was cut short to {len_bytes} bytes; restore it from a \
+                "the state is damaged: it was truncated to {len_bytes} bytes; restore it from a \
                  copy, or remove it to start over"
             ),
             StateError::Description { found, expected, .. } => write!(

@@ -1,4 +1,4 @@
-//! The header of a state file: version, width of the digests, description of the keys, and hasher.
+//! The header of a state file: version, width of the digests, description of the items, and hasher.
 
 use std::fs::File;
 use std::io::{Read as _, Seek as _};
@@ -24,8 +24,8 @@ const CHECKSUM_BYTES: usize = 8;
 /// The requirements of a caller on a state file.
 #[derive(Clone, Copy, Debug)]
 pub struct Requirements<'a> {
-    /// The description of the keys and records from which the digests are computed, at most 65,535
-    /// bytes. An existing file must have the same description.
+    /// The description of the items from which the digests are computed, at most 65,535 bytes. An
+    /// existing file must have the same description.
     pub description: &'a str,
     /// The hasher of a new file.
     pub hasher: Hasher,
@@ -116,7 +116,7 @@ impl StateHeader {
             return Err(StateError::NotAState { path: path.into() });
         }
         if found.len() < TEXT_AT {
-            return Err(StateError::cut(path, found.len() as u64));
+            return Err(StateError::truncated(path, found.len() as u64));
         }
         let (version, width_bytes) = (found[8], found[9]);
         if version != VERSION {
@@ -128,7 +128,7 @@ impl StateHeader {
         let rest = (end + CHECKSUM_BYTES - TEXT_AT) as u64;
         (&*file).take(rest).read_to_end(&mut found).map_err(failure)?;
         if found.len() < end + CHECKSUM_BYTES {
-            return Err(StateError::cut(path, found.len() as u64));
+            return Err(StateError::truncated(path, found.len() as u64));
         }
         let (head, found_checksum) = found.split_at(end);
         if found_checksum != checksum(head) || !matches!(width_bytes, 8 | 16) {

@@ -51,7 +51,11 @@ pub(crate) fn scan<C: DeserializeOwned>(
     scan.end = blocks.at();
     if scan.end < synced {
         let len = file.metadata().map_err(StateError::io(path))?.len();
-        return Err(if len < synced { StateError::cut(path, len) } else { damaged(scan.end) });
+        return Err(if len < synced {
+            StateError::truncated(path, len)
+        } else {
+            damaged(scan.end)
+        });
     }
     Ok(scan)
 }

@@ -173,7 +173,7 @@ fn damage_before_the_synced_length_names_file_offset_and_advice() {
     );
     fs::write(&path, &whole[..at + 20]).unwrap();
     let error = refusal(open(&path)).to_string();
-    assert!(error.contains(&format!("cut short to {} bytes; restore", at + 20)), "{error}");
+    assert!(error.contains(&format!("truncated to {} bytes; restore", at + 20)), "{error}");
 }
 
 #[test]

@@ -101,8 +101,8 @@ mod tests {
                 format!("seen: the state is damaged at byte 7; {advice}"),
             ),
             (
-                StateError::Cut { path: path(), len_bytes: 9 },
-                format!("seen: the state is damaged: it was cut short to 9 bytes; {advice}"),
+                StateError::Truncated { path: path(), len_bytes: 9 },
+                format!("seen: the state is damaged: it was truncated to 9 bytes; {advice}"),
             ),
             (
                 StateError::Description {
