@@ -21,7 +21,7 @@ pub enum StateError {
         /// The path.
         path: PathBuf,
     },
-    /// Another process has the file open.
+    /// This process or another process has the file open.
     Locked {
         /// The path of the file.
         path: PathBuf,
@@ -164,9 +164,9 @@ impl fmt::Display for StateError {
         match self {
             StateError::Io { error, .. } => error.fmt(f),
             StateError::NotRegular { .. } => f.write_str("a state must be a regular file"),
-            StateError::Locked { .. } => {
-                f.write_str("another process is using this state; wait for it")
-            }
+            StateError::Locked { .. } => f.write_str(
+                "the state file is already open in this or another process; close it there first",
+            ),
             StateError::NotAState { .. } => {
                 f.write_str("is not a state file of Tamis; name another file")
             }

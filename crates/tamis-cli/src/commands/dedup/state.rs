@@ -84,7 +84,9 @@ mod tests {
             ),
             (
                 StateError::Locked { path: path() },
-                "seen: another process is using this state; wait for it".to_owned(),
+                "seen: the state file is already open in this or another process; close it there \
+                 first"
+                    .to_owned(),
             ),
             (
                 StateError::NotAState { path: path() },
