@@ -1,15 +1,21 @@
-//! The file of a state, and the file operations. The order of the operations keeps the file valid
+//! The locked file of a state, and the file operations. The order of the operations keeps the file valid
 //! after a power loss.
 //!
 //! Between two syncs, a disk may execute writes in any order. In tests, a journal records the
 //! operations, so that a test can build every file that a power loss may leave.
 
-use std::fs::File;
+use std::fs::{File, TryLockError};
 use std::io::{self, Seek as _, SeekFrom, Write as _};
+use std::process;
 
-/// The file of a state.
+/// The file of a state, which this process has locked.
+///
+/// A forked process shares the offset and the lock of the file. Only the process that has locked the
+/// file may use the operations.
 pub(crate) struct DiskFile {
     file: File,
+    /// The id of the process that has locked the file.
+    pub(crate) locked_by: u32,
     #[cfg(test)]
     pub(crate) journal: Option<journal::Journal>,
     #[cfg(test)]
@@ -17,14 +23,22 @@ pub(crate) struct DiskFile {
 }
 
 impl DiskFile {
-    pub(crate) fn new(file: File) -> Self {
-        Self {
+    /// Locks a file.
+    pub(crate) fn lock(file: File) -> Result<Self, TryLockError> {
+        file.try_lock()?;
+        Ok(Self {
             file,
+            locked_by: process::id(),
             #[cfg(test)]
             journal: journal::of_this_thread(),
             #[cfg(test)]
             faults: journal::Faults::default(),
-        }
+        })
+    }
+
+    /// Tests whether this process has locked the file. A forked process has not.
+    pub(crate) fn is_own(&self) -> bool {
+        self.locked_by == process::id()
     }
 
     /// Returns the file for reading.
@@ -63,6 +77,16 @@ impl DiskFile {
     fn record(&self, op: impl FnOnce() -> journal::DiskOp) {
         if let Some(journal) = &self.journal {
             journal.lock().push(op());
+        }
+    }
+}
+
+impl Drop for DiskFile {
+    /// Unlocks the file. The end of the file's handle is not enough: a forked process that lives on
+    /// holds the lock too. The drop in a forked process keeps the lock of the other process.
+    fn drop(&mut self) {
+        if self.is_own() {
+            self.file.unlock().ok();
         }
     }
 }

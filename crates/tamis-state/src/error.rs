@@ -26,6 +26,14 @@ pub enum StateError {
         /// The path of the file.
         path: PathBuf,
     },
+    /// Another process opened the log, and this process is a fork of that process. Both processes
+    /// would write to the same offsets of the file.
+    OtherProcess {
+        /// The path of the file.
+        path: PathBuf,
+        /// The id of the process that opened the log.
+        opened_by: u32,
+    },
     /// The file does not start with the magic bytes of a state file.
     NotAState {
         /// The path of the file.
@@ -142,6 +150,7 @@ impl StateError {
             StateError::Io { path, .. }
             | StateError::NotRegular { path }
             | StateError::Locked { path }
+            | StateError::OtherProcess { path, .. }
             | StateError::NotAState { path }
             | StateError::Version { path, .. }
             | StateError::Damaged { path, .. }
@@ -166,6 +175,11 @@ impl fmt::Display for StateError {
             StateError::NotRegular { .. } => f.write_str("a state must be a regular file"),
             StateError::Locked { .. } => f.write_str(
                 "the state file is already open in this or another process; close it there first",
+            ),
+            StateError::OtherProcess { opened_by, .. } => write!(
+                f,
+                "the file was opened by another process (pid {opened_by}): close it there and open \
+                 it in this process, or use one file per process"
             ),
             StateError::NotAState { .. } => {
                 f.write_str("is not a state file of Tamis; name another file")

@@ -106,11 +106,11 @@ impl StateHeader {
 
     /// Reads the header of an existing file. Returns the header, the offset of the first block, and
     /// the synced length.
-    pub(crate) fn read(file: &mut File, path: &Path) -> Result<(Self, u64, u64), StateError> {
+    pub(crate) fn read(mut file: &File, path: &Path) -> Result<(Self, u64, u64), StateError> {
         let failure = StateError::io(path);
         file.rewind().map_err(failure)?;
         let mut found = Vec::with_capacity(TEXT_AT);
-        (&*file).take(TEXT_AT as u64).read_to_end(&mut found).map_err(failure)?;
+        file.take(TEXT_AT as u64).read_to_end(&mut found).map_err(failure)?;
         let known = found.len().min(MAGIC.len());
         if found[..known] != MAGIC[..known] {
             return Err(StateError::NotAState { path: path.into() });
@@ -126,7 +126,7 @@ impl StateHeader {
         let text_end = TEXT_AT + usize::from(u16::from_le_bytes([found[10], found[11]]));
         let end = text_end + HASHER_BYTES;
         let rest = (end + CHECKSUM_BYTES - TEXT_AT) as u64;
-        (&*file).take(rest).read_to_end(&mut found).map_err(failure)?;
+        file.take(rest).read_to_end(&mut found).map_err(failure)?;
         if found.len() < end + CHECKSUM_BYTES {
             return Err(StateError::truncated(path, found.len() as u64));
         }

@@ -33,8 +33,8 @@ pub(crate) struct LogFile {
 }
 
 impl LogFile {
-    /// Opens the file at `path`, or creates the file. The log ends at the last finished run. The caller cuts the log to another end with
-    /// [`cut_to`](Self::cut_to).
+    /// Opens the file at `path`, or creates the file. The log ends at the last finished run. The
+    /// caller cuts the log to another end with [`cut_to`](Self::cut_to).
     pub(crate) fn open<C: DeserializeOwned>(
         path: &Path,
         wanted: &Requirements<'_>,
@@ -47,19 +47,15 @@ impl LogFile {
             create(path, &wanted.new_file(path)?)?;
         }
         let file = OpenOptions::new().read(true).write(true).open(path);
-        let mut file = file.map_err(failure)?;
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => {
-                return Err(StateError::Locked { path: path.into() });
-            }
-            Err(TryLockError::Error(error)) => return Err(failure(error)),
-        }
-        let (header, from, synced) = StateHeader::read(&mut file, path)?;
+        let disk = DiskFile::lock(file.map_err(failure)?).map_err(|error| match error {
+            TryLockError::WouldBlock => StateError::Locked { path: path.into() },
+            TryLockError::Error(error) => failure(error),
+        })?;
+        let (header, from, synced) = StateHeader::read(disk.as_file(), path)?;
         header.check(path, wanted)?;
-        let scan = scan(&file, path, from, synced, header.width_bytes)?;
+        let scan = scan(disk.as_file(), path, from, synced, header.width_bytes)?;
         let log = LogFile {
-            disk: DiskFile::new(file),
+            disk,
             path: path.into(),
             header,
             from,

@@ -60,6 +60,10 @@ struct RunInputs {
 ///
 /// The drop of a log flushes the buffer, and ignores an error.
 ///
+/// Only the process that opened the log uses the file. In a forked process, all reads and writes fail with
+/// [`StateError::OtherProcess`], and [`close`](Self::close) and the drop write nothing. A forked
+/// process does not keep the lock after the process that opened the log has closed the log.
+///
 /// # Examples
 ///
 /// ```
@@ -138,13 +142,28 @@ impl<D: StoredDigest> SeenLog<D> {
         self.log.hasher()
     }
 
+    /// Tests whether the log accepts digests.
+    ///
+    /// # Errors
+    ///
+    /// [`StateError::OtherProcess`] in a forked process. [`StateError::SyncFailed`] after a failed
+    /// sync.
+    pub fn check(&self) -> Result<(), StateError> {
+        self.check_process()?;
+        if self.has_sync_failed {
+            return Err(StateError::SyncFailed { path: self.log.path().into() });
+        }
+        Ok(())
+    }
+
     /// Returns a reader of the digests in the file. The reader does not return digests in the
     /// buffer.
     ///
     /// # Errors
     ///
-    /// Returns I/O errors.
+    /// Returns I/O errors. [`StateError::OtherProcess`] in a forked process.
     pub fn replay(&mut self) -> Result<Replay<'_, D>, StateError> {
+        self.check_process()?;
         self.log.replay()
     }
 
@@ -156,7 +175,7 @@ impl<D: StoredDigest> SeenLog<D> {
     /// this call, and all digests of earlier calls. The caller may append the same digests again
     /// after the disk has free space.
     ///
-    /// [`StateError::SyncFailed`] after a failed sync.
+    /// The errors of [`check`](Self::check).
     pub fn append(&mut self, digests: impl IntoIterator<Item = D>) -> Result<(), StateError> {
         self.check()?;
         self.log.append_digests(digests)
@@ -167,7 +186,7 @@ impl<D: StoredDigest> SeenLog<D> {
     /// # Errors
     ///
     /// Returns an error if the disk is full. The digests then stay in the buffer, and the caller
-    /// may call `flush` again. [`StateError::SyncFailed`] after a failed sync.
+    /// may call `flush` again. The errors of [`check`](Self::check).
     pub fn flush(&mut self) -> Result<(), StateError> {
         self.check()?;
         self.log.write_pending()
@@ -186,12 +205,17 @@ impl<D: StoredDigest> SeenLog<D> {
         if self.log.is_unsynced() { self.append_done() } else { Ok(()) }
     }
 
-    /// Syncs and closes the file. After the return, another process may open the file.
+    /// Syncs and closes the file. After the return, another process may open the file. In a forked
+    /// process, drops the log, and the process that opened the log keeps the file open.
     ///
     /// # Errors
     ///
-    /// The errors of [`sync`](Self::sync).
+    /// The errors of [`sync`](Self::sync), except [`StateError::OtherProcess`]. The file is closed
+    /// also after an error.
     pub fn close(mut self) -> Result<(), StateError> {
+        if !self.log.disk.is_own() {
+            return Ok(());
+        }
         self.sync()?;
         // The last sync was before the last change of the synced length.
         self.log.sync_file()
@@ -204,18 +228,22 @@ impl<D: StoredDigest> SeenLog<D> {
         synced
     }
 
-    fn check(&self) -> Result<(), StateError> {
-        if self.has_sync_failed {
-            return Err(StateError::SyncFailed { path: self.log.path().into() });
+    fn check_process(&self) -> Result<(), StateError> {
+        if self.log.disk.is_own() {
+            return Ok(());
         }
-        Ok(())
+        let (path, opened_by) = (self.log.path().into(), self.log.disk.locked_by);
+        Err(StateError::OtherProcess { path, opened_by })
     }
 }
 
 impl<D> Drop for SeenLog<D> {
     fn drop(&mut self) {
-        // The caller of `flush`, `sync` or `close` gets the error.
-        self.log.write_pending().ok();
+        // In a forked process, the buffer is a copy of the buffer of the other process.
+        if self.log.disk.is_own() {
+            // The caller of `flush`, `sync` or `close` gets the error.
+            self.log.write_pending().ok();
+        }
     }
 }
 

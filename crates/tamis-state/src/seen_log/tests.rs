@@ -126,6 +126,54 @@ fn only_one_log_has_the_file_open() {
     open(&path).unwrap();
 }
 
+/// A fork copies the log, and the copy has the id of the other process.
+#[test]
+fn a_log_of_another_process_accepts_no_digest_and_its_drop_writes_nothing() {
+    let (path, _folder) = folder();
+    let forked = || {
+        let mut log = open(&path).unwrap();
+        log.append([1]).unwrap();
+        log.log.disk.locked_by += 1;
+        log
+    };
+    open(&path).unwrap().close().unwrap();
+    let before = fs::read(&path).unwrap();
+    let mut log = forked();
+    let replayed = log.replay().map(drop);
+    for failed in [replayed, log.check(), log.append([2]), log.flush(), log.sync()] {
+        let error = failed.unwrap_err();
+        assert!(matches!(error, StateError::OtherProcess { .. }), "{error}");
+        let pid = std::process::id() + 1;
+        assert_eq!(
+            error.to_string(),
+            format!(
+                "{}: the file was opened by another process (pid {pid}): close it there and open \
+                 it in this process, or use one file per process",
+                path.display()
+            )
+        );
+    }
+    drop(log);
+    assert_eq!(fs::read(&path).unwrap(), before);
+    forked().close().unwrap();
+    assert_eq!(fs::read(&path).unwrap(), before);
+}
+
+/// A duplicate of a handle shares the lock, in the same way as the copy of a forked process.
+#[test]
+fn the_lock_ends_with_the_log_although_another_handle_shares_the_lock() {
+    let (path, _folder) = folder();
+    let log = open(&path).unwrap();
+    let _handle = log.log.disk.as_file().try_clone().unwrap();
+    log.close().unwrap();
+    let mut log = open(&path).unwrap();
+    let _handle = log.log.disk.as_file().try_clone().unwrap();
+    log.log.disk.locked_by += 1;
+    drop(log);
+    let error = refusal(open(&path));
+    assert!(matches!(error, StateError::Locked { .. }), "another process keeps the lock: {error}");
+}
+
 #[test]
 fn a_file_for_other_digests_is_refused_and_untouched() {
     let (path, folder) = folder();
