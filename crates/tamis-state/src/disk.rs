@@ -1,5 +1,5 @@
-//! The locked file of a state, and the file operations. The order of the operations keeps the file valid
-//! after a power loss.
+//! The locked file of a state, and the file operations. The order of the operations keeps the file
+//! valid after a power loss.
 //!
 //! Between two syncs, a disk may execute writes in any order. In tests, a journal records the
 //! operations, so that a test can build every file that a power loss may leave.
@@ -10,8 +10,8 @@ use std::process;
 
 /// The file of a state, which this process has locked.
 ///
-/// A forked process shares the offset and the lock of the file. Only the process that has locked the
-/// file may use the operations.
+/// A forked process shares the offset and the lock of the file. Only the process that has locked
+/// the file may use the operations.
 pub(crate) struct DiskFile {
     file: File,
     /// The id of the process that has locked the file.

@@ -78,6 +78,11 @@ impl LogFile {
         self.header.hasher
     }
 
+    /// Returns the offset of the next block.
+    pub(crate) fn end(&self) -> u64 {
+        self.end
+    }
+
     /// Tests whether digests or blocks may not be on the disk.
     pub(crate) fn is_unsynced(&self) -> bool {
         !self.pending.is_empty() || self.end > self.synced
@@ -100,6 +105,12 @@ impl LogFile {
         })?;
         self.synced = synced.min(end);
         Ok(())
+    }
+
+    /// Empties the buffer, and cuts the log to `end`.
+    pub(crate) fn discard_after(&mut self, end: u64) -> Result<(), StateError> {
+        self.pending.clear();
+        self.cut_to(end)
     }
 
     /// Returns a reader of the digests in the file. The reader has the file's cursor for itself.

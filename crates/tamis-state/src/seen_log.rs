@@ -55,14 +55,14 @@ struct RunInputs {
 /// | place | after | survives |
 /// | --- | --- | --- |
 /// | a buffer of at most 64 KiB | [`append`](Self::append) | nothing |
-/// | the file | [`flush`](Self::flush), or when the buffer is full | `kill -9` |
+/// | the file | [`write_all`](Self::write_all), [`flush`](Self::flush), or when the buffer is full | `kill -9` |
 /// | the disk | [`sync`](Self::sync), [`close`](Self::close) | a power loss |
 ///
 /// The drop of a log flushes the buffer, and ignores an error.
 ///
-/// Only the process that opened the log uses the file. In a forked process, all reads and writes fail with
-/// [`StateError::OtherProcess`], and [`close`](Self::close) and the drop write nothing. A forked
-/// process does not keep the lock after the process that opened the log has closed the log.
+/// Only the process that opened the log uses the file. In a forked process, all reads and writes
+/// fail with [`StateError::OtherProcess`], and [`close`](Self::close) and the drop write nothing. A
+/// forked process does not keep the lock after the process that opened the log has closed the log.
 ///
 /// # Examples
 ///
@@ -91,7 +91,7 @@ struct RunInputs {
 /// ```
 pub struct SeenLog<D> {
     log: LogFile,
-    // True if a sync has failed.
+    // True if a sync has failed, or if the log could not be cut after a failed write.
     has_sync_failed: bool,
     digest: PhantomData<D>,
 }
@@ -105,7 +105,8 @@ impl<D: StoredDigest> SeenLog<D> {
     /// file keeps its hasher, which [`hasher`](Self::hasher) returns.
     ///
     /// Reads the whole file in blocks. Cuts a torn tail, and syncs the digests that an earlier
-    /// process has not synced.
+    /// process has not synced. If the disk is full, the open succeeds without this sync, so that the
+    /// digests can be read.
     ///
     /// # Errors
     ///
@@ -134,7 +135,16 @@ impl<D: StoredDigest> SeenLog<D> {
             return Err(StateError::KilledRun { path: self.log.path().into() });
         }
         self.log.cut_to(scan.end)?;
-        if is_own && !self.log.is_unsynced() { Ok(()) } else { self.append_done() }
+        if is_own && !self.log.is_unsynced() {
+            return Ok(());
+        }
+        let done = self.append_done();
+        if done.is_ok() || self.has_sync_failed {
+            return done;
+        }
+        // The disk is full. The digests can be read, and the next sync appends DONE.
+        self.discard_after(scan.end);
+        if is_own { Ok(()) } else { done }
     }
 
     /// Returns the hasher that computes the digests.
@@ -147,7 +157,7 @@ impl<D: StoredDigest> SeenLog<D> {
     /// # Errors
     ///
     /// [`StateError::OtherProcess`] in a forked process. [`StateError::SyncFailed`] after a failed
-    /// sync.
+    /// sync, or if the log could not be cut after a failed write.
     pub fn check(&self) -> Result<(), StateError> {
         self.check_process()?;
         if self.has_sync_failed {
@@ -181,6 +191,26 @@ impl<D: StoredDigest> SeenLog<D> {
         self.log.append_digests(digests)
     }
 
+    /// Appends digests and writes the digests to the file. The digests then survive `kill -9`.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the disk is full. The log then holds no digest of this call, and all
+    /// digests of earlier calls. The errors of [`check`](Self::check).
+    ///
+    /// After an error, `write_all` cuts the file to its length before the call. If the disk rejects
+    /// the cut, every later call of `append`, `write_all`, `flush` and `sync` fails with
+    /// [`StateError::SyncFailed`].
+    pub fn write_all(&mut self, digests: impl IntoIterator<Item = D>) -> Result<(), StateError> {
+        self.flush()?;
+        let end = self.log.end();
+        let written = self.log.append_digests(digests).and_then(|()| self.log.write_pending());
+        if written.is_err() {
+            self.discard_after(end);
+        }
+        written
+    }
+
     /// Writes the buffer to the file. The digests then survive `kill -9`.
     ///
     /// # Errors
@@ -198,8 +228,8 @@ impl<D: StoredDigest> SeenLog<D> {
     /// # Errors
     ///
     /// The errors of [`flush`](Self::flush). If the disk rejects the sync, the error is
-    /// [`StateError::Io`]. Every later call of `append`, `flush` and `sync` then fails, because a
-    /// second sync may report success although the disk lacks bytes.
+    /// [`StateError::Io`]. Every later call of `append`, `write_all`, `flush` and `sync` then
+    /// fails, because a second sync may report success although the disk lacks bytes.
     pub fn sync(&mut self) -> Result<(), StateError> {
         self.check()?;
         if self.log.is_unsynced() { self.append_done() } else { Ok(()) }
@@ -226,6 +256,11 @@ impl<D: StoredDigest> SeenLog<D> {
         let synced = self.log.sync_blocks();
         self.has_sync_failed = synced.is_err();
         synced
+    }
+
+    /// Removes the blocks of a failed write from the file.
+    fn discard_after(&mut self, end: u64) {
+        self.has_sync_failed |= self.log.discard_after(end).is_err();
     }
 
     fn check_process(&self) -> Result<(), StateError> {

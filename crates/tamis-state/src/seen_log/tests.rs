@@ -268,6 +268,81 @@ fn a_log_on_a_full_disk_keeps_what_it_has_synced_after_a_kill() {
 }
 
 #[test]
+fn a_write_that_does_not_fit_on_the_disk_leaves_no_digest_of_the_call() {
+    let (path, _folder) = folder();
+    let mut log = open(&path).unwrap();
+    log.write_all(0..10).unwrap();
+    log.append([10]).unwrap();
+    let len = fs::metadata(&path).unwrap().len();
+    // The buffer with one digest fits in all cases, and the digests of the call do not fit.
+    let buffer = 16 + 8;
+    let block = (16 + MAX_DATA_BYTES) as u64;
+    for full_at in [buffer, buffer + 3, buffer + 40, buffer + block, buffer + 2 * block + 5] {
+        log.log.disk.faults.full_at_bytes = Some(len + full_at);
+        let error = log.write_all(100..20_100).unwrap_err();
+        assert!(matches!(error, StateError::Io { .. }), "{error}");
+        assert_eq!(fs::metadata(&path).unwrap().len(), len + buffer);
+        assert_eq!(digests(&mut log), (0..11).collect::<Vec<u64>>());
+    }
+    log.log.disk.faults.full_at_bytes = None;
+    log.write_all([11]).unwrap();
+    drop(log);
+    assert_eq!(digests(&mut open(&path).unwrap()), (0..12).collect::<Vec<u64>>());
+}
+
+#[test]
+fn a_log_that_cannot_be_cut_after_a_failed_write_accepts_no_digest() {
+    let (path, _folder) = folder();
+    let mut log = open(&path).unwrap();
+    log.write_all([1]).unwrap();
+    let len = fs::metadata(&path).unwrap().len();
+    log.log.disk.faults.full_at_bytes = Some(len + 20);
+    log.log.disk.faults.is_sync_failing = true;
+    let error = log.write_all([2]).unwrap_err();
+    assert!(matches!(error, StateError::Io { .. }), "{error}");
+    log.log.disk.faults = Default::default();
+    for failed in [log.check(), log.write_all([3]), log.sync()] {
+        let error = failed.unwrap_err();
+        assert!(matches!(error, StateError::SyncFailed { .. }), "{error}");
+    }
+    drop(log);
+    assert_eq!(digests(&mut open(&path).unwrap()), [1]);
+}
+
+#[test]
+fn a_full_disk_does_not_hinder_the_open_of_a_file_with_an_unsynced_tail() {
+    let (path, _folder) = folder();
+    let mut log = open(&path).unwrap();
+    log.write_all(0..10).unwrap();
+    drop(log);
+    let before = fs::read(&path).unwrap();
+    let open_with = |full_at| {
+        let (mut log, scan) = LogFile::open(&path, &WANTED)?;
+        log.disk.faults.full_at_bytes = Some(full_at);
+        let mut log = Log { log, has_sync_failed: false, digest: PhantomData };
+        log.recover(&scan).map(|()| log)
+    };
+    let len = before.len() as u64;
+    for full_at in [len, len + 5, len + 40] {
+        let mut log = open_with(full_at).unwrap();
+        assert_eq!(digests(&mut log), (0..10).collect::<Vec<u64>>());
+        assert_eq!(fs::read(&path).unwrap(), before, "the file is unchanged");
+        assert!(matches!(log.sync().unwrap_err(), StateError::Io { .. }));
+        log.log.disk.faults.full_at_bytes = None;
+        log.log.discard_after(len).unwrap();
+    }
+    // A file without a block needs DONE before its first digest.
+    let (path, _folder) = folder();
+    empty(&path);
+    let before = fs::read(&path).unwrap();
+    let (mut log, scan) = LogFile::open(&path, &WANTED).unwrap();
+    log.disk.faults.full_at_bytes = Some(before.len() as u64 + 5);
+    let mut log = Log { log, has_sync_failed: false, digest: PhantomData };
+    assert!(matches!(log.recover(&scan).unwrap_err(), StateError::Io { .. }));
+    assert_eq!(fs::read(&path).unwrap(), before, "the file is unchanged");
+}
+
+#[test]
 fn a_log_whose_sync_failed_accepts_no_digest() {
     let (path, _folder) = folder();
     let mut log = open(&path).unwrap();
