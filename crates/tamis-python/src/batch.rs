@@ -76,6 +76,10 @@ pub fn run(
 ) -> PyResult<()> {
     let _running = Running::start()?;
     let encoding = set.encoding()?;
+    if source.len() == 0 {
+        // An array without rows has the errors of other arrays.
+        set.run_keys(py, &encoding.keys(), call.operation)?;
+    }
     let (mut start, mut step) = (0, STEP.start);
     while start < source.len() {
         let rows = start..source.len().min(start + step);

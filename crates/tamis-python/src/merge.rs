@@ -126,20 +126,22 @@ fn digests128(state: &State) -> Option<(&DigestSet<u128>, Hasher)> {
     }
 }
 
-/// Calls `each` with all digests of a set, in batches.
+/// Calls `each` with all digests of a set, in batches. Calls `each` also for an empty set, so that
+/// the merge of an empty set has the errors of other merges.
 fn each_batch<D: Digest>(
     from: &DigestSet<D>,
     mut each: impl FnMut(&[D], &mut Answers) -> Result<(), Refusal>,
 ) -> PyResult<()> {
-    let (mut digests, mut new) = (Vec::with_capacity(1024), Answers::new());
+    const BATCH: usize = 1024;
+    let (mut digests, mut new) = (Vec::with_capacity(BATCH), Answers::new());
     let mut from = from.iter();
     loop {
         digests.clear();
-        digests.extend(from.by_ref().take(1024));
-        if digests.is_empty() {
+        digests.extend(from.by_ref().take(BATCH));
+        each(&digests, &mut new).map_err(errors::refused)?;
+        if digests.len() < BATCH {
             return Ok(());
         }
-        each(&digests, &mut new).map_err(errors::refused)?;
     }
 }
 

@@ -78,5 +78,6 @@ fn each_chunk(
             }
         }
     }
-    if keys.len() > 0 { run(&mut keys) } else { Ok(()) }
+    // An iterable without items has the errors of other iterables, such as that of a closed file.
+    run(&mut keys)
 }

@@ -105,7 +105,11 @@ def _parts(items: Any) -> Iterator[Any]:
         is_container = container in (set, frozenset, dict)
         len_part = _OBJECT_CHUNK if is_container else _ITERABLE_CHUNK
         iterator = iter(items)
-        while part := list(islice(iterator, len_part)):
+        part = list(islice(iterator, len_part))
+        # A part without items gets the errors of a closed or read-only filter.
+        yield part
+        while len(part) == len_part:
+            part = list(islice(iterator, len_part))
             yield part
 
 
