@@ -129,15 +129,11 @@ impl Core {
     }
 
     /// Closes the file of a mapped filter, or syncs and closes the file of a `DigestFile`. Later
-    /// operations raise `ClosedError`.
+    /// operations raise `ClosedError`. If the sync fails, the file is closed, and later changes and
+    /// closes raise the error again.
     fn _close(&self, py: Python<'_>) -> PyResult<()> {
         let mut state = self.0.state().write(py)?;
-        let synced = py.detach(|| state.sync());
-        // The file is closed also if it cannot be synced, so that the program can open it again.
-        if matches!(*state, State::Mapped(_) | State::Durable64(_) | State::Durable128(_)) {
-            *state = State::Closed;
-        }
-        synced.map_err(errors::refused)
+        py.detach(|| state.close()).map_err(errors::refused)
     }
 
     /// Waits until all items of a `DigestFile` are on the disk.

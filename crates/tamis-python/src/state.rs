@@ -292,13 +292,31 @@ impl State {
     ///
     /// # Errors
     ///
-    /// [`Refusal::File`] if the file cannot be written.
+    /// [`Refusal::File`] if the file cannot be written. [`Refusal::Closed`].
     pub fn sync(&mut self) -> Result<(), Refusal> {
         match self {
             State::Durable64(set) => set.sync(),
             State::Durable128(set) => set.sync(),
+            State::Closed => Err(Refusal::Closed),
             _ => Ok(()),
         }
+    }
+
+    /// Closes the file of a set. A set in a file waits until all its items are on the disk. A set in
+    /// memory stays open.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal::File`] if the file cannot be written. The file is closed also after an error.
+    pub fn close(&mut self) -> Result<(), Refusal> {
+        match self {
+            State::Durable64(set) => set.close()?,
+            State::Durable128(set) => set.close()?,
+            State::Mapped(_) => {}
+            _ => return Ok(()),
+        }
+        *self = State::Closed;
+        Ok(())
     }
 
     /// Sets the time of a filter that forgets items.

@@ -14,7 +14,7 @@ use tamis::Digest;
 /// u64::read_each(&bytes, &mut digests);
 /// assert_eq!(digests, [1, 2]);
 /// ```
-pub trait StoredDigest: Digest {
+pub trait StoredDigest: Digest + Ord {
     /// Returns the bytes of the digest, little-endian.
     fn to_bytes(self) -> impl AsRef<[u8]>;
 

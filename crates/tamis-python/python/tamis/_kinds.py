@@ -285,6 +285,14 @@ class DigestFile(Filter):
     Raises `FileError` if the file is open already, is damaged, or has another description or
     another number of bits.
 
+    A call whose items cannot be written, for example on a full disk, raises `FileError`. The items
+    are then neither in the set nor in the file. A long batch is written in parts, and the parts
+    before the failed part stay in both. After the error, lookups go on, and inserts, `sync` and
+    `close` raise `FileError`. Open the file again to continue.
+
+    A forked process can look up items in the `DigestFile` of its parent. In the forked process,
+    inserts and `sync` raise `FileError`, and `close` leaves the file of the parent open.
+
     >>> import os, tempfile
     >>> path = os.path.join(tempfile.mkdtemp(), "seen.state")
     >>> with DigestFile(path) as seen:

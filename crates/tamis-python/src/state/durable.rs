@@ -6,14 +6,20 @@ use tamis::{Answers, DigestSet, Hasher};
 use tamis_state::{SeenLog, StateError, StoredDigest};
 
 use crate::refusal::Refusal;
+use crate::state::contains_digests;
 
 /// An exact set of digests, and the log of the digests on disk.
+///
+/// The set holds the digests that the file holds. An insert writes the digests to the file first.
+/// If the write fails, neither the file nor the set holds the digests of the insert. The set then
+/// still answers lookups, but every later insert, sync and close fails.
 pub struct DurableSet<D: StoredDigest> {
     set: DigestSet<D>,
-    log: SeenLog<D>,
+    hasher: Hasher,
+    /// The log, until the set is closed.
+    log: Option<SeenLog<D>>,
     new: Vec<D>,
-    /// The reason why the log failed. The set may hold digests that are not in the log, so the set
-    /// accepts no more digests.
+    /// The reason why the log failed.
     failed: Option<String>,
 }
 
@@ -30,7 +36,8 @@ impl<D: StoredDigest> DurableSet<D> {
         while let Some(digests) = replay.next_batch().map_err(|error| refused(&error))? {
             set.insert_each(digests, &mut answers)?;
         }
-        Ok(Self { set, log, new: Vec::new(), failed: None })
+        let hasher = log.hasher();
+        Ok(Self { set, hasher, log: Some(log), new: Vec::new(), failed: None })
     }
 
     /// Returns the set.
@@ -40,7 +47,7 @@ impl<D: StoredDigest> DurableSet<D> {
 
     /// Returns the hash function, which the file stores.
     pub fn hasher(&self) -> Hasher {
-        self.log.hasher()
+        self.hasher
     }
 
     /// Inserts digests, and writes the new digests to the file. Answer `i` is true if digest `i` is
@@ -48,38 +55,74 @@ impl<D: StoredDigest> DurableSet<D> {
     ///
     /// # Errors
     ///
-    /// [`Refusal::File`] if the file cannot be written. The set then accepts no more digests.
+    /// [`Refusal::File`] if the file cannot be written, or in a forked process. [`Refusal::Memory`].
+    /// Neither the set nor the file then holds the new digests.
     pub fn insert(&mut self, digests: &[D], answers: &mut Answers) -> Result<(), Refusal> {
-        if let Some(why) = &self.failed {
-            return Err(Refusal::File(format!("{why}; open the file again")));
-        }
-        if let Err(error) = self.set.insert_each(digests, answers) {
-            // The set may hold some of the digests, which the file does not have.
-            self.failed = Some("there was no memory for more items".to_owned());
-            return Err(error.into());
-        }
+        self.check_failed()?;
+        contains_digests(&self.set, digests, answers);
         self.new.clear();
-        self.new.extend(answers.ones().map(|i| digests[i]));
-        let written = self.log.append(self.new.iter().copied()).and_then(|()| self.log.flush());
-        self.check(written)
+        self.new.extend((0..digests.len()).filter(|&i| !answers.get(i)).map(|i| digests[i]));
+        // The file stores a digest once, although the batch may repeat the digest.
+        self.new.sort_unstable();
+        self.new.dedup();
+        self.set.reserve(digests.len() as u64)?;
+        self.with_log(|log, new| match new {
+            // An insert of present items fails too if the log accepts no digests.
+            [] => log.check(),
+            _ => log.write_all(new.iter().copied()),
+        })?;
+        self.set.insert_each(digests, answers).expect("the set has reserved the memory");
+        Ok(())
     }
 
     /// Waits until all digests are on the disk.
     ///
     /// # Errors
     ///
-    /// [`Refusal::File`] if the file cannot be written.
+    /// [`Refusal::File`] if the file cannot be written, or in a forked process.
     pub fn sync(&mut self) -> Result<(), Refusal> {
-        if let Some(why) = &self.failed {
-            return Err(Refusal::File(why.clone()));
-        }
-        let synced = self.log.sync();
-        self.check(synced)
+        self.check_failed()?;
+        self.with_log(|log, _| log.sync())
     }
 
-    fn check(&mut self, written: Result<(), StateError>) -> Result<(), Refusal> {
-        written.map_err(|error| {
-            self.failed = Some(error.to_string());
+    /// Waits until all digests are on the disk, and closes the file. In a forked process, the
+    /// process that opened the file keeps the file open.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal::File`] if the file cannot be written. The file is closed also after an error, so
+    /// that the program can open the file again. A second close then fails too.
+    pub fn close(&mut self) -> Result<(), Refusal> {
+        let closed = self.log.take().map_or(Ok(()), SeenLog::close);
+        // The disk may lack digests after an earlier error, although this close succeeded.
+        self.check_failed()?;
+        self.record(closed)
+    }
+
+    /// Runs an action on the log and the new digests.
+    fn with_log(
+        &mut self,
+        action: impl FnOnce(&mut SeenLog<D>, &[D]) -> Result<(), StateError>,
+    ) -> Result<(), Refusal> {
+        let log = self.log.as_mut().expect("only a failed close leaves a set without a log");
+        let done = action(log, &self.new);
+        self.record(done)
+    }
+
+    fn check_failed(&self) -> Result<(), Refusal> {
+        match &self.failed {
+            Some(why) => Err(Refusal::File(format!("{why}; open the file again"))),
+            None => Ok(()),
+        }
+    }
+
+    /// Keeps an error of the log for later operations.
+    fn record(&mut self, done: Result<(), StateError>) -> Result<(), Refusal> {
+        done.map_err(|error| {
+            // A log of another process has not failed, and can be closed.
+            if !matches!(error, StateError::OtherProcess { .. }) {
+                self.failed = Some(error.to_string());
+            }
             refused(&error)
         })
     }
