@@ -5,6 +5,7 @@
 //! | --- | --- |
 //! | [`SeenLog`] | a program that only appends digests, such as a crawler |
 //! | [`StateFile`] | a program that reads inputs and writes an output, such as `tamis dedup --state`: after a kill, the next run continues at the last checkpoint |
+//! | [`KilledRun`], [`FinishedRun`] | the last runs of a [`StateFile`] |
 //! | [`Replay`] | the digests of a file |
 //! | [`StateError`] | all errors |
 //!
@@ -34,5 +35,6 @@ pub use digest::StoredDigest;
 pub use error::StateError;
 pub use header::Requirements;
 pub use replay::Replay;
+pub use scan::{FinishedRun, KilledRun};
 pub use seen_log::SeenLog;
 pub use state_file::StateFile;

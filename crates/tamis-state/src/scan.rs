@@ -8,16 +8,34 @@ use serde::de::DeserializeOwned;
 use crate::block::{BlockReader, DATA, MARK};
 use crate::error::StateError;
 
+/// A run that was killed after a checkpoint.
+#[derive(Debug)]
+pub struct KilledRun<C> {
+    /// The last checkpoint of the run.
+    pub checkpoint: C,
+    /// The offset in the log at which the checkpoint ends.
+    pub end: u64,
+}
+
+/// A finished run.
+#[derive(Debug)]
+pub struct FinishedRun<C> {
+    /// The checkpoint at the end of the run.
+    pub checkpoint: C,
+    /// The offset in the log at which the run starts.
+    pub start: u64,
+}
+
 /// The last finished run and the last checkpoint of a log, with their offsets.
 pub(crate) struct Scan<C> {
     /// The end of the last finished run.
     pub(crate) done_end: u64,
     /// The end of the last valid block.
     pub(crate) end: u64,
-    /// The last checkpoint after the last finished run, and the end of the checkpoint.
-    pub(crate) killed: Option<(C, u64)>,
-    /// The last finished run, and its start.
-    pub(crate) last: Option<(C, u64)>,
+    /// The killed run after the last finished run.
+    pub(crate) killed: Option<KilledRun<C>>,
+    /// The last finished run.
+    pub(crate) last: Option<FinishedRun<C>>,
 }
 
 /// Reads the whole log. Returns the last finished run and the last checkpoint, with their offsets.
@@ -42,9 +60,9 @@ pub(crate) fn scan<C: DeserializeOwned>(
         let end = at + block.len_bytes();
         let checkpoint = serde_json::from_slice(&block.payload).map_err(|_| damaged(at))?;
         if block.tag == MARK {
-            scan.killed = Some((checkpoint, end));
+            scan.killed = Some(KilledRun { checkpoint, end });
         } else {
-            scan.last = Some((checkpoint, scan.done_end));
+            scan.last = Some(FinishedRun { checkpoint, start: scan.done_end });
             (scan.done_end, scan.killed) = (end, None);
         }
     }

@@ -129,7 +129,7 @@ impl<D: StoredDigest> SeenLog<D> {
 
     /// Adopts the blocks of an earlier process.
     fn recover(&mut self, scan: &Scan<RunInputs>) -> Result<(), StateError> {
-        let is_own = scan.last.as_ref().is_some_and(|(run, _)| run.inputs.is_empty());
+        let is_own = scan.last.as_ref().is_some_and(|last| last.checkpoint.inputs.is_empty());
         let has_tail = scan.end > scan.done_end;
         if scan.killed.is_some() || has_tail && !is_own {
             return Err(StateError::KilledRun { path: self.log.path().into() });

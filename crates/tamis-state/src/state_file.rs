@@ -44,6 +44,7 @@ use crate::error::StateError;
 use crate::header::Requirements;
 use crate::log_file::LogFile;
 use crate::replay::Replay;
+use crate::scan::{FinishedRun, KilledRun};
 
 /// An open and locked state file of runs that read inputs and write an output.
 ///
@@ -72,17 +73,16 @@ use crate::replay::Replay;
 /// state.finish(&7)?;
 ///
 /// let mut state = StateFile::<u64>::open(&path, &wanted)?;
-/// assert_eq!(state.last.as_ref().map(|(read_bytes, _)| *read_bytes), Some(7));
+/// assert_eq!(state.last.as_ref().map(|last| last.checkpoint), Some(7));
 /// let digest = state.hasher().hash(b"a line");
 /// assert_eq!(state.replay::<u64>()?.next_batch()?, Some(&[digest][..]));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct StateFile<C> {
-    /// The last checkpoint of a killed run after the last finished run, and the offset of the end
-    /// of the checkpoint.
-    pub killed: Option<(C, u64)>,
-    /// The last finished run, and the offset in the log at which the last finished run starts.
-    pub last: Option<(C, u64)>,
+    /// The run that was killed after the last finished run.
+    pub killed: Option<KilledRun<C>>,
+    /// The last finished run.
+    pub last: Option<FinishedRun<C>>,
     pub(crate) log: LogFile,
     // The length to which a failed run cuts the file.
     cut: u64,

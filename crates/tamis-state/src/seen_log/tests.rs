@@ -402,8 +402,8 @@ fn the_log_refuses_the_digests_of_a_killed_run_and_continues_after_a_finished_on
     log.append([2]).unwrap();
     log.close().unwrap();
     let state = begin();
-    let (last, _) = state.last.as_ref().unwrap();
-    assert!(last.inputs.is_empty(), "a run without inputs");
+    let last = state.last.as_ref().unwrap();
+    assert!(last.checkpoint.inputs.is_empty(), "a run without inputs");
     drop(state);
     assert_eq!(digests(&mut open(&path).unwrap()), [1, 2]);
 }

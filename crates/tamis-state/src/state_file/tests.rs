@@ -71,9 +71,9 @@ fn a_killed_run_goes_on_or_starts_over() {
     let folder = tempfile::tempdir().unwrap();
     let path = killed(folder.path());
     let mut state = open(&path).unwrap();
-    let (checkpoint, end) = state.killed.take().unwrap();
-    assert_eq!(checkpoint.at_bytes, 77);
-    state.begin(Some(end)).unwrap();
+    let killed = state.killed.take().unwrap();
+    assert_eq!(killed.checkpoint.at_bytes, 77);
+    state.begin(Some(killed.end)).unwrap();
     assert_eq!(digests(&mut state), [1_u64.to_le_bytes(), 2_u64.to_le_bytes()].concat());
     drop(state);
     let mut state = open(&path).unwrap();

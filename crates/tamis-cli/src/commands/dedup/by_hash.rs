@@ -84,36 +84,36 @@ impl Args {
     ) -> Result<RunStats, Failure> {
         let mut from = Checkpoint { inputs: described(inputs), ..Checkpoint::default() };
         let killed = state.killed.take().filter(|_| !self.restart);
-        if let Some((checkpoint, _)) = &killed {
-            check_inputs(checkpoint, &from)?;
+        if let Some(killed) = &killed {
+            check_inputs(&killed.checkpoint, &from)?;
         }
         // If all input files can be identified and are unchanged, this run may repeat the last
         // finished run.
         let is_known = from.inputs.iter().all(|id| id.file.is_some());
-        let again = state.last.take().filter(|(last, _)| {
-            killed.is_none() && !self.restart && is_known && last.inputs == from.inputs
+        let again = state.last.take().filter(|last| {
+            killed.is_none() && !self.restart && is_known && last.checkpoint.inputs == from.inputs
         });
         let mut begin_at = None;
-        if let Some((last, start)) = again
+        if let Some(last) = again
             && let Some((was, is)) =
-                last.output.zip(OutputPosition::of_output(self.output.as_deref()))
+                last.checkpoint.output.zip(OutputPosition::of_output(self.output.as_deref()))
         {
             if is.continues(&was) {
                 state.begin(None).map_err(failure)?;
                 note!("this run was finished before; its output is left as it is");
-                return Ok(RunStats { records: last.records, ..RunStats::default() });
+                return Ok(RunStats { records: last.checkpoint.records, ..RunStats::default() });
             }
-            begin_at = is.is_cut(&was).then_some(start);
+            begin_at = is.is_cut(&was).then_some(last.start);
         }
-        let mark = killed.as_ref().and_then(|(checkpoint, _)| checkpoint.output);
+        let mark = killed.as_ref().and_then(|killed| killed.checkpoint.output);
         let (output, is_resumed) = Output::open_resumable(self.output.as_deref(), mark.as_ref())?;
         hint_at_interruption(if output.is_resumable() {
             "run the same command again to continue, or add --restart to discard this run".into()
         } else {
             "no progress of this run was saved; run the same command again".into()
         });
-        if let (Some((checkpoint, end)), true) = (killed, is_resumed) {
-            (from, begin_at) = (checkpoint, Some(end));
+        if let Some(killed) = killed.filter(|_| is_resumed) {
+            (from, begin_at) = (killed.checkpoint, Some(killed.end));
         }
         state.begin(begin_at).map_err(failure)?;
         let mut new = tamis::Answers::new();

@@ -89,7 +89,7 @@ fn a_power_loss_keeps_what_was_acknowledged_and_is_never_damage() {
     log.remember(&mut state, 100);
     kill(state);
     let mut state = log.open();
-    let (_, end) = state.killed.take().unwrap();
+    let end = state.killed.take().unwrap().end;
     log.digests.clone_from(&marked);
     log.moment(|| state.begin(Some(end)).unwrap());
     log.remember(&mut state, 90);
@@ -113,7 +113,7 @@ fn a_power_loss_keeps_what_was_acknowledged_and_is_never_damage() {
             fs::write(&image_path, image).unwrap();
             let found = open(&image_path);
             let mut found = found.unwrap_or_else(|error| panic!("after {lost_at}: {error:?}"));
-            let end = found.killed.take().map(|(_, end)| end);
+            let end = found.killed.take().map(|killed| killed.end);
             found.begin(end).unwrap();
             let held = digests(&mut found);
             let mut allowed = log.moments[first..].iter().filter(|it| it.from <= lost_at);
