@@ -1,6 +1,7 @@
 //! The set of items behind a Python object, of any kind.
 
 pub mod durable;
+mod lookup;
 
 use tamis::{
     Answers, AnyFilter, CompressedSet, DigestSet, Filter as _, Hasher, Kind, Removed, SharedBloom,
@@ -220,16 +221,16 @@ impl State {
                 filter.contains_hashes(hashes, answers.reset(hashes.len()));
             }
             (State::Digests64(set, _), Keys::Hash64(hashes)) => {
-                contains_digests(set, hashes, answers);
+                lookup::contains_each(set, hashes, answers);
             }
             (State::Digests128(set, _), Keys::Hash128(hashes)) => {
-                contains_digests(set, hashes, answers);
+                lookup::contains_each(set, hashes, answers);
             }
             (State::Durable64(set), Keys::Hash64(hashes)) => {
-                contains_digests(set.set(), hashes, answers);
+                lookup::contains_each(set.set(), hashes, answers);
             }
             (State::Durable128(set), Keys::Hash128(hashes)) => {
-                contains_digests(set.set(), hashes, answers);
+                lookup::contains_each(set.set(), hashes, answers);
             }
             (State::Integers(set), Keys::Integer(values)) => set.contains_each(values, answers),
             (State::Foreign(foreign), Keys::Foreign { bytes, ends, .. }) => {
@@ -337,15 +338,4 @@ fn contains_in_any(filter: &AnyFilter, hash: u64) -> bool {
 #[inline(never)]
 fn insert_in_any(filter: &mut AnyFilter, hash: u64) -> Option<bool> {
     filter.try_insert_hash(hash).ok()
-}
-
-fn contains_digests<D: tamis::Digest>(set: &DigestSet<D>, digests: &[D], answers: &mut Answers) {
-    /// The number of digests whose memory is loaded ahead.
-    const AHEAD: usize = 16;
-    answers.fill_with(digests.len(), |i| {
-        if let Some(&later) = digests.get(i + AHEAD) {
-            set.prefetch(later);
-        }
-        set.contains(digests[i])
-    });
 }

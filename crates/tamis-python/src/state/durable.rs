@@ -6,7 +6,7 @@ use tamis::{Answers, DigestSet, Hasher};
 use tamis_state::{SeenLog, StateError, StoredDigest};
 
 use crate::refusal::Refusal;
-use crate::state::contains_digests;
+use crate::state::lookup;
 
 /// An exact set of digests, and the log of the digests on disk.
 ///
@@ -59,7 +59,7 @@ impl<D: StoredDigest> DurableSet<D> {
     /// Neither the set nor the file then holds the new digests.
     pub fn insert(&mut self, digests: &[D], answers: &mut Answers) -> Result<(), Refusal> {
         self.check_failed()?;
-        contains_digests(&self.set, digests, answers);
+        lookup::contains_each(&self.set, digests, answers);
         self.new.clear();
         self.new.extend((0..digests.len()).filter(|&i| !answers.get(i)).map(|i| digests[i]));
         // The file stores a digest once, although the batch may repeat the digest.
