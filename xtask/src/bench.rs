@@ -1,10 +1,13 @@
 //! `cargo xtask bench`: installs the rival programs, builds the program and the crate
 //! `tamis-bench`, and runs the benchmarks.
 
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::python;
-use crate::tools::{Outcome, cargo, debian_package, root, works};
+use crate::tools::{Outcome, cargo, debian_package, entries, root, works};
 
 /// The Rust programs that the benchmarks compare with `tamis`.
 const RIVALS: [&str; 2] = ["huniq", "runiq"];
@@ -17,6 +20,9 @@ pub fn run(args: &[&str]) -> Outcome {
     if args.iter().any(|arg| matches!(*arg, "--help" | "-h")) {
         println!("{}", crate::USAGE);
         return Ok(());
+    }
+    if filter(args) == Some("python") {
+        return bench_python(args);
     }
     succeed(&mut cargo(&["build", "--release", "--quiet"]))?;
     if wants_programs(args) {
@@ -42,7 +48,47 @@ pub fn run(args: &[&str]) -> Outcome {
     if wants(args, &["guard"]) {
         install_proxies();
     }
-    succeed(cargo(&["run", "--release", "--quiet", "-p", "tamis-bench", "--"]).args(args))
+    succeed(cargo(&["run", "--release", "--quiet", "-p", "tamis-bench", "--"]).args(args))?;
+    if filter(args).is_none() { bench_python(args) } else { Ok(()) }
+}
+
+/// Runs the benchmark of the Python package, in an environment with the rival packages.
+fn bench_python(args: &[&str]) -> Outcome {
+    let crates = ["-p", "tamis-python", "-p", "tamis-bench-python"];
+    succeed(cargo(&["build", "--release", "--quiet"]).args(crates))?;
+    let release = root().join("target/release");
+    let package = package_folder(&release)?;
+    let python = python::environment("rivals/python-package")?;
+    python::install(&python, &["-r", "bench/python/requirements.txt"])?;
+    let mut bench = Command::new(python);
+    bench.current_dir(root()).arg("bench/python/bench.py");
+    bench.env("PYTHONPATH", package).env("TAMIS_BENCH_FLOOR", release.join("tamis-bench-python"));
+    if args.contains(&"--quick") {
+        bench.env("TAMIS_BENCH_QUICK", "1");
+    }
+    for (option, variable) in [("--rounds", "TAMIS_BENCH_ROUNDS"), ("--out", "TAMIS_BENCH_OUT")] {
+        if let Some(value) = value_of(args, option) {
+            bench.env(variable, value);
+        }
+    }
+    let status = bench.status().map_err(|error| format!("bench/python/bench.py: {error}"))?;
+    if status.success() { Ok(()) } else { Err("the bench failed: see above".to_owned()) }
+}
+
+/// Creates a folder with the Python package and its extension, and returns the folder.
+fn package_folder(release: &Path) -> Result<PathBuf, String> {
+    let fail = |error: io::Error| format!("target/bench-python: {error}");
+    let folder = root().join("target/bench-python");
+    let package = folder.join("tamis");
+    fs::create_dir_all(&package).map_err(fail)?;
+    for file in entries(&root().join("crates/tamis-python/python/tamis"))? {
+        if file.extension().is_some_and(|extension| extension == "py") {
+            let name = file.file_name().expect("a file has a name");
+            fs::copy(&file, package.join(name)).map_err(fail)?;
+        }
+    }
+    fs::copy(release.join("lib_tamis.so"), package.join("_tamis.abi3.so")).map_err(fail)?;
+    Ok(folder)
 }
 
 /// Tests whether the user selected cases of whole programs. A case is selected if the case name
@@ -60,7 +106,12 @@ fn wants(args: &[&str], words: &[&str]) -> bool {
 
 /// Returns the value of `--filter`.
 fn filter<'a>(args: &[&'a str]) -> Option<&'a str> {
-    args.iter().skip_while(|&&arg| arg != "--filter").nth(1).copied()
+    value_of(args, "--filter")
+}
+
+/// Returns the value of an option.
+fn value_of<'a>(args: &[&'a str], option: &str) -> Option<&'a str> {
+    args.iter().skip_while(|&&arg| arg != option).nth(1).copied()
 }
 
 /// Builds the program that measures batches, for any CPU and for this CPU.

@@ -168,6 +168,8 @@ def _numpy(
             "for single items"
         )
     if items.size == 0:
+        # An empty array may have any type. A closed filter raises.
+        filter._list([], insert)
         return numpy.empty(items.shape, dtype=numpy.bool_)
     flat = items if items.ndim == 1 else items.reshape(-1)
     answers = numpy.empty(len(flat), dtype=numpy.bool_) if needs_answers else None
