@@ -1006,9 +1006,9 @@ def test_a_key_of_another_kind_is_refused(server_port: int) -> None:
         ("text", None, "not a filter"),
         ("text", 3600, "not a filter"),
         ("cuckoo", None, "not a filter"),
-        ("cuckoo", 3600, "a window of TAMIS_EXPIRE"),
-        ("plain", 3600, "a window of TAMIS_EXPIRE"),
-        ("hour", None, "not a window"),
+        ("cuckoo", 3600, "the settings need a window"),
+        ("plain", 3600, "the settings need a window"),
+        ("hour", None, "need a Bloom filter, not a window"),
         ("hour", 60, "3600000 ms"),
     ):
         with pytest.raises(ServerError) as error:
