@@ -9,11 +9,21 @@ from typing import Any
 
 import scrapy
 from scrapy import signals
-
-# The parent of the child processes imports these for all of them.
-from scrapy.core import downloader, engine, scraper  # noqa: F401
-from scrapy.core.downloader.handlers import http11  # noqa: F401
 from scrapy.crawler import CrawlerProcess
+from scrapy.settings import default_settings
+from scrapy.utils.misc import load_object
+
+# The parent of the child processes imports the components of Scrapy for all of them.
+load_object("scrapy.core.engine.ExecutionEngine")
+load_object("scrapy.core.scraper.Scraper")
+load_object("scrapy.core.downloader.Downloader")
+for _group in ("DOWNLOADER_MIDDLEWARES", "SPIDER_MIDDLEWARES", "EXTENSIONS"):
+    for _path in getattr(default_settings, f"{_group}_BASE"):
+        load_object(_path)
+load_object(default_settings.DOWNLOAD_HANDLERS_BASE["http"])
+load_object(default_settings.DOWNLOAD_HANDLERS_BASE["data"])
+# A fork of a process with a reactor does not work.
+assert "twisted.internet.reactor" not in sys.modules
 
 
 class Words:
