@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import functools
+import importlib
 import json
 import os
+import signal
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import scrapy
+import tamis
 from scrapy import signals
 from scrapy.crawler import CrawlerProcess
+from scrapy.exceptions import CloseSpider, DontCloseSpider
 from scrapy.settings import default_settings
 from scrapy.utils.misc import load_object
 
@@ -68,6 +74,76 @@ class Pages(scrapy.Spider):
         event(failed=failure.request.url, why=failure.type.__name__)
 
 
+class Numbers(scrapy.Spider):
+    """A spider of 101 pages without a server: a first page, 10 pages, and 9 pages of each."""
+
+    name = "numbers"
+    parsed = 0
+
+    async def start(self):
+        if self.settings.getbool("IDLE"):
+            self.crawler.signals.connect(self.on_idle, signal=signals.spider_idle)
+        is_once = self.settings.getbool("START_ONCE")
+        if not is_once or not os.path.exists("started"):
+            yield scrapy.Request("data:,0", dont_filter=is_once)
+            open("started", "w").close()
+
+    def parse(self, response):
+        event(page=response.url)
+        self.parsed += 1
+        if len(response.url) == 7:
+            for i in range(10):
+                yield scrapy.Request(f"{response.url}/{i}", priority=i % 2)
+        elif len(response.url) == 9:
+            for i in range(9):
+                yield scrapy.Request(f"{response.url}/{i}", dont_filter=i == 0)
+        if self.parsed == self.settings.getint("FINISH_AT"):
+            raise CloseSpider("finished")
+
+    def on_idle(self) -> None:
+        self.crawler.signals.disconnect(self.on_idle, signal=signals.spider_idle)
+        self.crawler.engine.crawl(scrapy.Request("data:,idle"))
+        raise DontCloseSpider
+
+
+def patch(path: str, change: Callable[..., Any]) -> None:
+    """Change a function. The path is `module:Class.name`."""
+    module, _, name = path.partition(":")
+    *parts, last = name.split(".")
+    owner = functools.reduce(getattr, parts, importlib.import_module(module))
+    setattr(owner, last, change(getattr(owner, last)))
+
+
+def counting(number: int, happen: Callable[[], None], is_after: bool) -> Callable[..., Any]:
+    """Return a wrapper that lets something happen from a call with a number on."""
+
+    def change(function: Callable[..., Any]) -> Callable[..., Any]:
+        calls = 0
+
+        @functools.wraps(function)
+        def changed(*args: Any, **options: Any) -> Any:
+            nonlocal calls
+            calls += 1
+            if calls >= number and not is_after:
+                happen()
+            result = function(*args, **options)
+            if calls >= number and is_after:
+                happen()
+            return result
+
+        return changed
+
+    return change
+
+
+def kill() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def fail() -> None:
+    raise tamis.FileError("the disk is full")
+
+
 SETTINGS = {
     "LOG_LEVEL": "DEBUG",
     "TELNETCONSOLE_ENABLED": False,
@@ -99,8 +175,13 @@ def main(
     settings = SETTINGS | settings
     if settings.get("REQUEST_FINGERPRINTER_CLASS") == "words":
         settings["REQUEST_FINGERPRINTER_CLASS"] = Words
+    for name, happen in (("KILL", kill), ("FAIL", fail)):
+        if name in settings:
+            path, number, when = settings.pop(name)
+            patch(path, counting(number, happen, when == "after"))
+    spider = Numbers if settings.pop("NUMBERS", False) else Pages
     process = CrawlerProcess(settings)
-    created = [process.create_crawler(Pages) for _ in range(crawlers)]
+    created = [process.create_crawler(spider) for _ in range(crawlers)]
     errors: list[Any] = []
     for crawler in created:
         process.crawl(crawler).addErrback(errors.append)

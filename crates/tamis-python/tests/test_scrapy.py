@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 import logging
@@ -9,8 +10,11 @@ import multiprocessing
 import multiprocessing.context
 import os
 import pickle
+import shutil
+import signal
 import socket
 import socketserver
+import sqlite3
 import subprocess
 import threading
 import time
@@ -428,6 +432,257 @@ def test_a_killed_crawler_crawls_exactly_the_pages_without_a_response_again(
     assert once(site.take_hits()) == pages - answered
 
 
+# Kills at many points. A run of the spider of numbers has no server, and takes about 0.3 s.
+
+OWN = "scrapy.dupefilters.RFPDupeFilter"
+
+
+def run_numbers(site: Site, folder: Path, **settings: Any) -> Crawl:
+    """Run the spider of numbers to its end, or until it is killed."""
+    settings = {"DUPEFILTER_CLASS": TAMIS, "JOBDIR": str(folder / "job"), **settings}
+    # The default queue writes less to the disk than the others.
+    queue = "scrapy.squeues.PickleLifoDiskQueue"
+    one = {"NUMBERS": True, "CONCURRENT_REQUESTS": 1, "SCHEDULER_DISK_QUEUE": queue}
+    run = Crawl(site, folder, {**one, **settings})
+    run.end()
+    assert (run.process.exitcode == -signal.SIGKILL) == ("KILL" in settings), run.log
+    return run
+
+
+def numbers(runs: list[Crawl]) -> list[str]:
+    return [it["page"] for run in runs for it in run.events() if "page" in it]
+
+
+def all_numbers() -> set[str]:
+    second = {f"data:,0/{i}" for i in range(10)}
+    return {"data:,0"} | second | {f"{it}/{i}" for it in second for i in range(9)}
+
+
+def assert_all_numbers(runs: list[Crawl]) -> None:
+    lost = all_numbers() - set(numbers(runs))
+    assert not lost, (sorted(lost), [it.log for it in runs])
+
+
+PARSE = "scrapy_crawl:Numbers.parse"
+CLOSE = {"CLOSESPIDER_PAGECOUNT": 15}
+
+# Where a crawler is killed: a function, the number of the call, before or after the call.
+KILLS: dict[str, list[tuple[str, int, str, dict[str, Any]]]] = {
+    "at each step of the first requests": [(PARSE, n, "before", {}) for n in (1, 2, 3, 5, 20)],
+    "between the journal, the set and the queue": [
+        ("tamis.scrapy._journal:Journal.add", 8, "after", {}),
+        ("tamis.scrapy._seen:ExactSet.add", 25, "before", {}),
+        ("tamis.scrapy._seen:ExactSet.add", 30, "after", {}),
+        ("scrapy.pqueues:ScrapyPriorityQueue.push", 20, "after", {}),
+        ("tamis.scrapy._journal:Journal.remove", 5, "before", {}),
+        ("tamis.scrapy._journal:Journal.remove", 5, "after", {}),
+    ],
+    "while the crawler stops": [
+        ("scrapy.core.scheduler:Scheduler.close", 1, "before", CLOSE),
+        ("json:dump", 1, "before", CLOSE),
+        ("tamis.scrapy._dupe_filter:DupeFilter.close", 1, "before", CLOSE),
+        ("tamis.scrapy._journal:Journal.close", 1, "before", CLOSE),
+        ("tamis.scrapy._journal:Journal.close", 1, "after", CLOSE),
+    ],
+    "while a job opens": [
+        (PARSE, 5, "before", {}),
+        ("tamis.scrapy._journal:Journal.start", 1, "before", {}),
+        ("tamis.scrapy._journal:Journal.start", 1, "after", {}),
+        ("tamis.scrapy._scrapy_files:Queue.delete", 1, "after", {}),
+        ("scrapy.core.scheduler:Scheduler.open", 1, "after", {}),
+        ("scrapy.pqueues:ScrapyPriorityQueue.push", 3, "before", {}),
+    ],
+}
+
+
+@pytest.mark.parametrize("name", KILLS)
+def test_a_crawler_that_is_killed_again_and_again_loses_no_page(
+    site: Site, tmp_path: Path, name: str
+) -> None:
+    runs = [
+        run_numbers(site, tmp_path, KILL=(path, number, when), **settings)
+        for path, number, when, settings in KILLS[name]
+    ]
+    runs.append(run_numbers(site, tmp_path))
+    assert_all_numbers(runs)
+    assert numbers([run_numbers(site, tmp_path)]) == []
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        PARSE,
+        "tamis.scrapy._journal:Journal.add",
+        "tamis.scrapy._journal:Journal.start",
+        "tamis.scrapy._scrapy_files:Queue.forget_state",
+        "tamis.scrapy._seen:ExactSet.add",
+    ],
+)
+def test_a_job_of_scrapys_own_filter_loses_no_page_by_a_kill(
+    site: Site, tmp_path: Path, path: str
+) -> None:
+    """The requests of the queue are not in the journal of the first crawler of Tamis."""
+    runs = [run_numbers(site, tmp_path, DUPEFILTER_CLASS=OWN, CLOSESPIDER_PAGECOUNT=5)]
+    number = 1 if path.endswith(("start", "state")) else 4
+    runs.append(run_numbers(site, tmp_path, KILL=(path, number, "after")))
+    runs.append(run_numbers(site, tmp_path))
+    assert_all_numbers(runs)
+    # The fingerprints of Scrapy's own filter are known, and the requests of its queue.
+    assert len(numbers(runs)) < 101 + 10
+
+
+@pytest.mark.parametrize("own", [{"CLOSESPIDER_PAGECOUNT": 5}, {"KILL": (PARSE, 7, "before")}])
+@pytest.mark.parametrize("tamis_", [{"CLOSESPIDER_PAGECOUNT": 4}, {"KILL": (PARSE, 4, "before")}])
+def test_a_job_that_changes_its_filter_in_both_directions_loses_no_page(
+    site: Site, tmp_path: Path, tamis_: dict[str, Any], own: dict[str, Any]
+) -> None:
+    runs = [run_numbers(site, tmp_path, **tamis_)]
+    own_run = run_numbers(site, tmp_path, DUPEFILTER_CLASS=OWN, **own)
+    runs.append(run_numbers(site, tmp_path))
+    assert_all_numbers([*runs, own_run])
+
+
+@pytest.mark.parametrize(
+    ("path", "number"),
+    [
+        ("tamis.scrapy._seen:ExactSet.add", 20),
+        ("tamis.scrapy._seen:ExactSet.contains", 20),
+        ("tamis.scrapy._journal:Journal.add", 20),
+        ("tamis.scrapy._journal:Journal.remove", 3),
+    ],
+)
+def test_a_set_or_a_journal_that_fails_loses_no_page(
+    site: Site, tmp_path: Path, path: str, number: int
+) -> None:
+    failed = run_numbers(site, tmp_path, FAIL=(path, number, "before"))
+    assert failed.end()[0]["finish_reason"] == "dupefilter_error"
+    runs = [failed, run_numbers(site, tmp_path, KILL=(PARSE, 5, "before"))]
+    runs.append(run_numbers(site, tmp_path))
+    assert_all_numbers(runs)
+    assert len(numbers(runs)) < 101 + 20
+
+
+def test_a_crawler_that_is_killed_after_its_set_failed_loses_no_page(
+    site: Site, tmp_path: Path
+) -> None:
+    failing = {"FAIL": ("tamis.scrapy._seen:ExactSet.add", 15, "before")}
+    killing = {"KILL": ("scrapy.core.scheduler:Scheduler.close", 1, "before")}
+    runs = [run_numbers(site, tmp_path, **failing, **killing), run_numbers(site, tmp_path)]
+    assert_all_numbers(runs)
+
+
+def test_a_queue_that_scrapys_own_filter_has_lost_is_refused(site: Site, tmp_path: Path) -> None:
+    queue = tmp_path / "job" / "requests.queue"
+    runs = [run_numbers(site, tmp_path, DUPEFILTER_CLASS=OWN, KILL=(PARSE, 5, "before"))]
+    refused = run_numbers(site, tmp_path)
+    assert f"cannot start: {queue}: the queue of Scrapy cannot be read: " in refused.log
+    # The advice of the message.
+    shutil.rmtree(queue)
+    (tmp_path / "job" / "requests.seen").unlink(missing_ok=True)
+    assert_all_numbers([*runs, run_numbers(site, tmp_path)])
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"TAMIS_MARK": "success"},
+        {"TAMIS_SEEN": "bloom"},
+        {"TAMIS_SEEN": "bloom", "TAMIS_MARK": "success", "TAMIS_EXPIRE": 3600},
+    ],
+)
+def test_a_job_of_each_kind_loses_no_page_by_kills(
+    site: Site, tmp_path: Path, settings: dict[str, Any]
+) -> None:
+    runs = [
+        run_numbers(site, tmp_path, KILL=(PARSE, 3, "before"), **settings),
+        run_numbers(site, tmp_path, CLOSESPIDER_PAGECOUNT=4, **settings),
+        run_numbers(site, tmp_path, KILL=(PARSE, 12, "before"), **settings),
+        run_numbers(site, tmp_path, **settings),
+    ]
+    assert_all_numbers(runs)
+
+
+def test_a_start_request_that_the_spider_makes_once_survives_a_kill(
+    site: Site, tmp_path: Path
+) -> None:
+    runs = [run_numbers(site, tmp_path, START_ONCE=True, KILL=(PARSE, 1, "before"))]
+    runs += [run_numbers(site, tmp_path, START_ONCE=True) for _ in range(2)]
+    assert_all_numbers(runs)
+    assert numbers(runs[2:]) == []
+
+
+def test_a_request_that_copies_the_meta_of_a_start_request_survives_a_kill(
+    site: Site, tmp_path: Path
+) -> None:
+    site.pages["/"] = Page('/a {"copy_meta":true,"dont_filter":true}')
+    site.pages["/a"] = Page()
+    job = {"DUPEFILTER_CLASS": TAMIS, "JOBDIR": str(tmp_path / "job")}
+    Crawl(site, tmp_path, {**job, "KILL": ("scrapy_crawl:Pages.parse", 2, "before")}).end()
+    assert site.take_hits() == ["/", "/a"]
+    crawl(site, tmp_path, **job)
+    assert site.take_hits() == ["/a"]
+
+
+def test_a_request_of_an_idle_spider_survives_a_set_that_fails(site: Site, tmp_path: Path) -> None:
+    # Before, 91 pages are tested twice each, because an insert tests the page, too.
+    failing = {"IDLE": True, "FAIL": ("tamis.scrapy._seen:ExactSet.contains", 183, "before")}
+    runs = [run_numbers(site, tmp_path, **failing)]
+    assert runs[0].end()[0]["finish_reason"] == "dupefilter_error"
+    assert_all_numbers(runs)
+    assert numbers([run_numbers(site, tmp_path)]) == ["data:,idle"]
+
+
+def test_a_request_that_cannot_be_read_stays_in_the_job(site: Site, tmp_path: Path) -> None:
+    runs = [run_numbers(site, tmp_path, KILL=(PARSE, 3, "before"))]
+
+    def change(statement: str, *values: object) -> Any:
+        with contextlib.closing(sqlite3.connect(tmp_path / "job" / "tamis-unfinished.db")) as db:
+            row = db.execute(statement, values).fetchone()
+            db.commit()
+            return row
+
+    key, request = change("SELECT key, request FROM requests ORDER BY rowid")
+    change("UPDATE requests SET request = ? WHERE key = ?", b"x", key)
+    for _ in range(2):
+        runs.append(run_numbers(site, tmp_path))
+        assert runs[-1].log.count("An unfinished request cannot be read, and stays in the job") == 1
+    assert set(numbers(runs)) < all_numbers()
+    change("UPDATE requests SET request = ? WHERE key = ?", request, key)
+    runs.append(run_numbers(site, tmp_path))
+    assert_all_numbers(runs)
+    assert change("SELECT count(*) FROM requests") == (0,)
+
+
+@pytest.mark.parametrize("seen", ["exact", "bloom"])
+def test_a_kill_does_not_lose_the_fingerprints_of_scrapys_own_filter(
+    site: Site, tmp_path: Path, seen: str
+) -> None:
+    items = [bytes([i]) * 20 for i in range(100)]
+    folder = tmp_path / "job"
+    folder.mkdir()
+    (folder / "requests.seen").write_text("".join(it.hex() + "\n" for it in items))
+    step = ("tamis:DigestFile.add", 50) if seen == "exact" else ("tamis:Growing.save", 1)
+    run_numbers(site, tmp_path, TAMIS_SEEN=seen, KILL=(*step, "before"))
+    # A filter of Scrapy loses its queue by a kill, so later fingerprints are not read.
+    with open(folder / "requests.seen", "a") as file:
+        file.write("ff" * 20 + "\n")
+    for _ in range(2):
+        filter = dupe_filter(JOBDIR=str(folder), TAMIS_SEEN=seen)
+        assert all(filter._seen.contains(it) for it in items)
+        assert not filter._seen.contains(b"\xff" * 20)
+        filter.close("shutdown")
+
+
+def test_a_spider_that_closes_as_finished_with_a_queue_loses_no_page(
+    site: Site, tmp_path: Path
+) -> None:
+    runs = [run_numbers(site, tmp_path, FINISH_AT=5)]
+    assert runs[0].end()[0]["finish_reason"] == "finished"
+    runs.append(run_numbers(site, tmp_path, KILL=(PARSE, 3, "before")))
+    runs.append(run_numbers(site, tmp_path))
+    assert_all_numbers(runs)
+
+
 def test_a_crawler_that_stops_in_order_goes_on(site: Site, tmp_path: Path) -> None:
     pages = tree(site)
     for page in site.pages.values():
@@ -538,10 +793,11 @@ def test_both_formats_of_scrapys_own_filter_are_read(tmp_path: Path) -> None:
     (tmp_path / "b" / "requests.seen").write_bytes(records)
     for folder in (tmp_path / "a", tmp_path / "b"):
         for _ in range(2):
-            known = ExactSet(str(folder), None)
-            assert all(known.contains(it) for it in items)
-            assert sum(len(it.digests) for it in known._generations) == 100
-            known.close()
+            filter = dupe_filter(JOBDIR=str(folder))
+            assert all(filter._seen.contains(it) for it in items)
+            assert isinstance(filter._seen, ExactSet)
+            assert sum(len(it.digests) for it in filter._seen._generations) == 100
+            filter.close("shutdown")
 
 
 def test_a_request_that_cannot_be_serialized_is_crawled(site: Site, tmp_path: Path) -> None:
@@ -564,13 +820,26 @@ def test_the_journal_keeps_the_order_and_is_empty_after_the_end(tmp_path: Path) 
     assert journal.request(b"m", spider).url == "http://a/m"
     with pytest.raises(tamis.FileError, match="another crawler is using this JOBDIR"):
         Journal(str(tmp_path))
+    journal.start()
     journal.abandon()
     journal = Journal(str(tmp_path))
-    assert journal.is_after_kill and len(list(journal.keys())) == 3
-    journal.close(is_finished=True)
+    assert journal.was_open and len(list(journal.keys())) == 3
+    journal.start()
+    journal.close(is_finished=True, signature="a")
     journal = Journal(str(tmp_path))
-    assert not journal.is_after_kill and list(journal.keys()) == []
-    journal.close(is_finished=False)
+    assert not journal.was_open and list(journal.keys()) == []
+    assert journal.value("signature") == "a"
+    journal.start()
+    journal.close(is_finished=False, signature="b")
+
+
+def test_a_journal_that_was_not_started_changes_nothing(tmp_path: Path) -> None:
+    journal = Journal(str(tmp_path))
+    journal.add(b"a", Request("http://a/"), Spider("a"))
+    journal.abandon()
+    journal = Journal(str(tmp_path))
+    assert journal.is_new and list(journal.keys()) == []
+    journal.abandon()
 
 
 # Expiry.
@@ -1140,8 +1409,11 @@ def test_a_server_that_stops_closes_the_spider(site: Site, tmp_path: Path) -> No
         assert stats["finish_reason"] == "dupefilter_error", run.log
         assert run.log.count("The dupe filter failed, and closes the spider: 127.0.0.1:") == 1
         before = once(site.take_hits())
-        # The job keeps the requests that could not be tested.
+        # The job keeps the requests that could not be tested, also if the next crawler is killed.
         left = 1000
+        killing = {**settings, "KILL": ("scrapy_crawl:Pages.parse", 5, "before")}
+        Crawl(site, tmp_path, killing).end()
+        before |= set(site.take_hits())
         crawl(site, tmp_path, **settings)
         after = once(site.take_hits())
         assert before | after == {"/", *(f"/{i}" for i in range(30))}

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import logging
-import os
-import shutil
 from typing import TYPE_CHECKING
 
 from scrapy import signals
 from scrapy.dupefilters import BaseDupeFilter
+from scrapy.utils.asyncio import call_later
 from scrapy.utils.defer import deferred_from_coro
 from scrapy.utils.job import job_dir
 from scrapy.utils.request import referer_str
 
 import tamis
 from tamis.scrapy import _settings
-from tamis.scrapy._journal import Journal
+from tamis.scrapy._job import Job
 from tamis.scrapy._seen import ExactSet, FilterSet, SeenSet
 from tamis.scrapy._server import ServerSet
 from tamis.scrapy._unfinished import Unfinished
@@ -44,7 +43,7 @@ class DupeFilter(BaseDupeFilter):
         seen: SeenSet,
         crawler: Crawler,
         marks_success: bool = False,
-        journal: Journal | None = None,
+        job: Job | None = None,
     ) -> None:
         super().__init__()
         self._seen = seen
@@ -54,6 +53,7 @@ class DupeFilter(BaseDupeFilter):
         self._debug = crawler.settings.getbool("DUPEFILTER_DEBUG")
         self._is_logged = False
         self._marks_success = marks_success
+        self._job = job
         self._unfinished: Unfinished | None = None
         # The fingerprints since the set failed.
         self._failed: set[bytes] | None = None
@@ -61,11 +61,12 @@ class DupeFilter(BaseDupeFilter):
         self._expected_skips = 0.0
         self._rate: float | None = 0.0
         self._next_estimate = 0
-        if marks_success or journal is not None:
-            self._unfinished = Unfinished(crawler, journal, marks_success)
+        if marks_success or job is not None:
+            journal = None if job is None else job.journal
+            self._unfinished = Unfinished(crawler, journal, marks_success, self._stop)
         if marks_success:
             crawler.signals.connect(self._on_response, signal=signals.response_received)
-        if journal is not None and journal.is_after_kill:
+        if job is not None and job.must_recover:
             crawler.signals.connect(self._on_opened, signal=signals.spider_opened)
 
     @classmethod
@@ -83,25 +84,37 @@ class DupeFilter(BaseDupeFilter):
         folder = job_dir(crawler.settings)
         if folder is None:
             return cls(cls._seen_set(crawler, None), crawler, mark == "success")
-        journal = Journal(folder)
+        job = Job(folder, crawler)
         try:
-            seen = cls._seen_set(crawler, folder)
+            seen = cls._seen_set(crawler, job)
         except BaseException:
-            journal.abandon()
+            job.abandon()
             raise
-        if journal.is_after_kill:
-            # Scrapy writes the state of its queue when a crawler stops. After a kill, the files of
-            # the queue do not match the state, and the journal has their requests.
-            shutil.rmtree(os.path.join(folder, "requests.queue"), ignore_errors=True)
-        return cls(seen, crawler, mark == "success", journal)
+        return cls(seen, crawler, mark == "success", job)
 
     @classmethod
-    def _seen_set(cls, crawler: Crawler, folder: str | None) -> SeenSet:
+    def _seen_set(cls, crawler: Crawler, job: Job | None) -> SeenSet:
         settings = crawler.settings
         expire = _settings.expire_seconds(settings)
+        folder = None if job is None else job.folder
+        seen: ExactSet | FilterSet
         if _settings.choice(settings, "TAMIS_SEEN", "exact", "bloom") == "exact":
-            return ExactSet(folder, expire)
-        return FilterSet(folder, expire, _settings.rate(settings), _settings.items(settings))
+            seen = ExactSet(folder, expire)
+        else:
+            rate, items = _settings.rate(settings), _settings.items(settings)
+            seen = FilterSet(folder, expire, rate, items)
+        if job is not None:
+            try:
+                job.take_fingerprints(seen)
+            except BaseException:
+                seen.close()
+                raise
+        return seen
+
+    def open(self) -> None:
+        """Note that the scheduler has opened its queue."""
+        if self._job is not None:
+            self._job.on_queue_opened()
 
     def request_seen(self, request: Request) -> bool:
         """Test whether a request was seen, and mark it as seen."""
@@ -112,13 +125,20 @@ class DupeFilter(BaseDupeFilter):
                     return True
                 self._count_unique()
                 return False
-            except tamis.TamisError as error:
+            except Exception as error:
+                # An error of any kind must not lose the request.
                 self._stop(error)
-        # A request that cannot be tested goes into the queue, where a job keeps it.
         assert self._failed is not None
-        is_seen = fingerprint in self._failed
+        if fingerprint in self._failed:
+            return True
         self._failed.add(fingerprint)
-        return is_seen
+        # A request that cannot be tested goes into the queue, where a job keeps it.
+        if self._unfinished is not None and not self._unfinished.is_recovering:
+            try:
+                self._unfinished.add(fingerprint, request)
+            except Exception as error:
+                _log.debug("A request is not in the journal: %r", error)
+        return False
 
     def _is_seen(self, fingerprint: bytes, request: Request) -> bool:
         unfinished = self._unfinished
@@ -172,33 +192,55 @@ class DupeFilter(BaseDupeFilter):
         try:
             for fingerprint in self._unfinished.take_succeeded(request):
                 self._seen.add(fingerprint)
-        except tamis.TamisError as error:
+        except Exception as error:
             self._stop(error)
 
     def _on_opened(self, **_: Any) -> None:
-        assert self._unfinished is not None
+        assert self._unfinished is not None and self._job is not None
         count = self._unfinished.recover()
-        _log.info("Resuming a crawl that was killed (%d requests were not finished)", count)
+        if self._job.is_after_kill:
+            _log.info("Resuming a crawl that was killed (%d requests were not finished)", count)
+        elif count:
+            _log.info("Resuming a crawl (%d requests were not finished)", count)
 
-    def _stop(self, error: tamis.TamisError) -> None:
+    def _stop(self, error: Exception) -> None:
         """Close the spider, because requests cannot be tested any more."""
+        if self._failed is not None:
+            return
         self._failed = set()
-        _log.error("The dupe filter failed, and closes the spider: %s", error)
+        if self._job is not None:
+            self._job.journal.freeze()
+        # An error of another kind is a mistake of a program, whose place helps.
+        trace = None if isinstance(error, tamis.TamisError) else error
+        message = "The dupe filter failed, and closes the spider: %s"
+        _log.error(message, error, exc_info=trace)
         try:
             engine = self._crawler.engine
         except RuntimeError:
             # A crawler without an engine has no spider to close.
             return
-        deferred_from_coro(engine.close_spider_async(reason=_CLOSE_REASON))
+
+        def close() -> None:
+            if engine.spider is None:
+                return
+            deferred_from_coro(engine.close_spider_async(reason=_CLOSE_REASON))
+
+        # An idle spider is closed within the call, but the queue must take the request before.
+        call_later(0, close)
 
     def close(self, reason: str) -> None:
         """Put the set on the disk, and report."""
         self._report()
+        if self._unfinished is not None:
+            try:
+                self._unfinished.update()
+            except Exception as error:
+                self._stop(error)
         try:
             self._seen.close()
         finally:
-            if self._unfinished is not None:
-                self._unfinished.close(reason == "finished")
+            if self._job is not None:
+                self._job.close(reason == "finished")
 
     def log(self, request: Request, spider: Spider) -> None:
         """Count a filtered request, and log the first one, or each one with DUPEFILTER_DEBUG."""
@@ -230,7 +272,7 @@ class ServerDupeFilter(DupeFilter):
     """
 
     @classmethod
-    def _seen_set(cls, crawler: Crawler, folder: str | None) -> SeenSet:
+    def _seen_set(cls, crawler: Crawler, job: Job | None) -> SeenSet:
         settings = crawler.settings
         url = settings.get("TAMIS_URL", "redis://127.0.0.1:6379/0")
         spider = crawler.spider or crawler.spidercls

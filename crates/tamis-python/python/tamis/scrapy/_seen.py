@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable
 from typing import Protocol
 
 import tamis
@@ -22,9 +22,6 @@ _GENERATIONS = 4
 _SAVE_SECONDS = 60
 
 _FILTER_NAME = "tamis-seen.tamis"
-
-# The file of Scrapy's own filter.
-_SCRAPY_NAME = "requests.seen"
 
 Clock = Callable[[], float]
 
@@ -82,22 +79,15 @@ class ExactSet:
         self._expire = expire
         self._clock = clock
         self._generations: list[_Generation] = []
-        imported = 0
         try:
             if folder is not None:
                 _refuse_file(os.path.join(folder, _FILTER_NAME), "bloom", "exact")
                 for start in _starts_until(folder, clock()):
                     self._generations.append(_Generation(start, folder))
-            is_new = not self._generations
             self._advance()
-            if folder is not None and is_new:
-                for fingerprint in _scrapy_fingerprints(folder):
-                    imported += self._generations[-1].digests.add(fingerprint)
         except BaseException:
             self.close()
             raise
-        if imported:
-            _log.info("Read %d fingerprints that Scrapy's own filter wrote", imported)
 
     def _advance(self) -> None:
         generations = self._generations
@@ -130,6 +120,10 @@ class ExactSet:
 
     def add(self, fingerprint: bytes) -> bool:
         return not self.contains(fingerprint) and self._generations[-1].digests.add(fingerprint)
+
+    def load(self, fingerprints: Iterable[bytes]) -> int:
+        """Insert fingerprints into the files. Returns how many were new."""
+        return sum(self.add(it) for it in fingerprints)
 
     def rate(self) -> float | None:
         return None
@@ -180,31 +174,6 @@ def _refuse_file(path: str, found: str, wanted: str) -> None:
         )
 
 
-def _scrapy_fingerprints(folder: str) -> Iterator[bytes]:
-    """Yield the fingerprints of the file of Scrapy's own filter.
-
-    Scrapy writes a line of hexadecimal digits for a fingerprint; since 2.19, it writes two bytes of
-    length and the fingerprint. A torn fingerprint at the end is left out.
-    """
-    path = os.path.join(folder, _SCRAPY_NAME)
-    if not os.path.exists(path):
-        return
-    with open(path, "rb") as file:
-        first = file.read(1)
-        file.seek(0)
-        if first in b"0123456789abcdef":
-            for line in file:
-                try:
-                    yield bytes.fromhex(line.decode("ascii"))
-                except ValueError:
-                    continue
-        else:
-            while len(prefix := file.read(2)) == 2:
-                fingerprint = file.read(int.from_bytes(prefix, "big"))
-                if len(fingerprint) == int.from_bytes(prefix, "big"):
-                    yield fingerprint
-
-
 class FilterSet:
     """A filter, saved to a file of the folder once a minute and at the end.
 
@@ -235,7 +204,6 @@ class FilterSet:
             return
         self._filter = _create_filter(expire, rate, items)
         if folder is not None:
-            self._filter.update(_scrapy_fingerprints(folder))
             # A folder that cannot be written shows this before the crawl.
             self._save()
 
@@ -250,6 +218,13 @@ class FilterSet:
         if self._path is not None and time.monotonic() - self._saved > _SAVE_SECONDS:
             self._save()
         return is_new
+
+    def load(self, fingerprints: Iterable[bytes]) -> int:
+        """Insert fingerprints and save the filter. Returns how many were new."""
+        count = sum(self.add(it) for it in fingerprints)
+        if self._is_changed:
+            self._save()
+        return count
 
     def _advance(self) -> None:
         if not isinstance(self._filter, tamis.Window):

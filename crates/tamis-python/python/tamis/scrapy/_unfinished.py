@@ -7,36 +7,44 @@ meta. The first request is finished when the last object that carries its key is
 
 from __future__ import annotations
 
-import os
+import logging
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from scrapy import signals
 
+from tamis.scrapy._job import META, UNFILTERED, unfiltered_key
 from tamis.scrapy._journal import Journal
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from scrapy.http import Request
 
-# The keys of a request, in its meta: the fingerprint, after the fingerprints of the requests that
-# were redirected to it. A request with `dont_filter` has a random key.
-META = "_tamis_keys"
-
-# The start of a random key.
-_RANDOM = b"dont_filter:"
+_log = logging.getLogger(__name__)
 
 
 class Unfinished:
-    """The requests that were scheduled and are not finished."""
+    """The requests that were scheduled and are not finished.
 
-    def __init__(self, crawler: Crawler, journal: Journal | None, keeps_pending: bool) -> None:
+    `on_error` is called with an error of the journal in a handler of a signal, because Scrapy would
+    only log the error.
+    """
+
+    def __init__(
+        self,
+        crawler: Crawler,
+        journal: Journal | None,
+        keeps_pending: bool,
+        on_error: Callable[[Exception], None],
+    ) -> None:
         self._crawler = crawler
         self._journal = journal
         self._keeps_pending = keeps_pending
+        self._on_error = on_error
         # The fingerprints of the requests without a good response.
         self._pending: set[bytes] = set()
         if keeps_pending and journal is not None:
-            self._pending.update(it for it in journal.keys() if not it.startswith(_RANDOM))
+            self._pending.update(it for it in journal.keys() if not it.startswith(UNFILTERED))
         # The requests in the engine, with their keys.
         self._in_engine: dict[Request, tuple[bytes, ...]] = {}
         # The request in the engine that carries a key.
@@ -47,9 +55,9 @@ class Unfinished:
         self.is_recovering = False
         connect = crawler.signals.connect
         connect(self._on_scheduled, signal=signals.request_scheduled)
-        connect(self.update, signal=signals.request_reached_downloader)
-        connect(self.update, signal=signals.response_received)
-        connect(self.update, signal=signals.scheduler_empty)
+        connect(self._on_engine, signal=signals.request_reached_downloader)
+        connect(self._on_engine, signal=signals.response_received)
+        connect(self._on_engine, signal=signals.scheduler_empty)
 
     def is_pending(self, fingerprint: bytes) -> bool:
         """Test whether a request is on its way, and has not failed."""
@@ -102,7 +110,7 @@ class Unfinished:
                 succeeded += (key, *self._joined.pop(key, ()))
         return succeeded
 
-    def update(self, **_: Any) -> None:
+    def update(self) -> None:
         """Find the requests that came into the engine or left it."""
         try:
             slot = self._crawler.engine._slot
@@ -125,36 +133,54 @@ class Unfinished:
         engine, spider = self._crawler.engine, self._crawler.spider
         assert self._journal is not None and spider is not None
         self.is_recovering = True
-        count = 0
+        count = unread = 0
         try:
-            for count, key in enumerate(self._journal.keys(), 1):
-                engine.crawl(self._journal.request(key, spider))
+            for key in self._journal.keys():
+                try:
+                    request = self._journal.request(key, spider)
+                except Exception as error:
+                    # For example, the spider does not have the callback any more.
+                    unread += 1
+                    self._pending.discard(key)
+                    message = "An unfinished request cannot be read, and stays in the job: %r"
+                    _log.error(message, error)
+                    continue
+                engine.crawl(request)
+                count += 1
         finally:
             self.is_recovering = False
+            if unread:
+                self._journal.stay_open()
         return count
-
-    def close(self, is_finished: bool) -> None:
-        """Record which requests are not finished."""
-        self.update()
-        if self._journal is not None:
-            self._journal.close(is_finished)
 
     def _is_scraped(self, key: bytes) -> bool:
         """Test whether the callback or the errback of a request runs."""
         slot = self._crawler.engine.scraper.slot
         return slot is not None and self._carriers.get(key) in slot.active
 
+    def _on_engine(self, **_: Any) -> None:
+        try:
+            self.update()
+        except Exception as error:
+            self._on_error(error)
+
     def _on_scheduled(self, request: Request, **_: Any) -> None:
         if not request.dont_filter or self.is_recovering:
             return
+        try:
+            self._add_unfiltered(request)
+        except Exception as error:
+            self._on_error(error)
+
+    def _add_unfiltered(self, request: Request) -> None:
+        """Follow a new request with `dont_filter`."""
         carried = self.carried(request)
         request.meta.pop(META, None)
         if carried:
             request.meta[META] = carried
             for key in carried:
                 del self._carriers[key]
-        elif self._journal is not None and not request.meta.get("is_start_request"):
-            # The spider makes its start requests again, but not this one.
-            key = _RANDOM + os.urandom(16)
+        elif self._journal is not None:
+            key = unfiltered_key(request, self._crawler)
             request.meta[META] = (key,)
             self._journal.add(key, request, self._crawler.spider)

@@ -1,0 +1,188 @@
+"""The files of Scrapy in the folder of a job: the queue and the fingerprints."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from scrapy.core.scheduler import Scheduler
+from scrapy.dupefilters import BaseDupeFilter
+from scrapy.statscollectors import DummyStatsCollector
+from scrapy.utils.misc import load_object
+
+import tamis
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from scrapy.crawler import Crawler
+    from scrapy.http import Request
+
+_QUEUE_NAME = "requests.queue"
+_STATE_NAME = "active.json"
+_FINGERPRINTS_NAME = "requests.seen"
+
+# The folder of a copy of the queue while the copy is read.
+_COPY_NAME = "tamis-copy"
+
+# The folder of a queue that could not be read.
+_UNREAD_NAME = "requests.queue.unread"
+
+
+class QueueError(tamis.FileError):
+    """The queue of Scrapy cannot be read."""
+
+
+class Queue:
+    """The folder of Scrapy's queue.
+
+    Scrapy writes the state of the queue when a crawler stops in order, and never deletes the state.
+    Without the state, Scrapy does not find the requests of the queue.
+    """
+
+    def __init__(self, folder: str) -> None:
+        self._folder = folder
+        self.path = os.path.join(folder, _QUEUE_NAME)
+        self._state_path = os.path.join(self.path, _STATE_NAME)
+
+    def has_state(self) -> bool:
+        """Test whether the queue has a whole state."""
+        return self._state() is not None
+
+    def is_empty(self) -> bool:
+        """Test whether the queue has no requests, after the crawler has stopped."""
+        state = self._state()
+        return not self._files() if state is None else not state
+
+    def signature(self) -> str:
+        """Return a text that changes when a crawler changes the files of the queue."""
+        lines = []
+        for path in self._files():
+            status = os.stat(path)
+            name = os.path.relpath(path, self.path)
+            lines.append(f"{name} {status.st_size} {status.st_mtime_ns}")
+        if self.has_state():
+            lines.append(f"{os.stat(self._state_path).st_mtime_ns}")
+        text = "\n".join(sorted(lines))
+        return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
+
+    def requests(self, crawler: Crawler) -> Iterator[Request]:
+        """Yield the requests of the queue. The queue itself does not change.
+
+        Raises `QueueError` if the queue cannot be read.
+        """
+        if not self._files():
+            return
+        try:
+            if not self.has_state():
+                raise ValueError("the crawler was killed, and Scrapy has lost its requests")
+            yield from self._requests_of_copy(crawler)
+        except Exception as error:
+            # A queue raises errors of many kinds if its files are not whole, or are of another class.
+            raise QueueError(
+                f"{self.path}: the queue of Scrapy cannot be read: {error}: restore it from a "
+                f"copy, keep the settings of the queue, or remove {_QUEUE_NAME} and "
+                f"{_FINGERPRINTS_NAME} to crawl the pages of Scrapy's own filter again"
+            ) from error
+
+    def _requests_of_copy(self, crawler: Crawler) -> Iterator[Request]:
+        copy = os.path.join(self._folder, _COPY_NAME)
+        shutil.rmtree(copy, ignore_errors=True)
+        shutil.copytree(self.path, os.path.join(copy, _QUEUE_NAME))
+        try:
+            scheduler = _scheduler(crawler, copy)
+            assert crawler.spider is not None
+            scheduler.open(crawler.spider)
+            try:
+                while scheduler.has_pending_requests():
+                    request = scheduler.next_request()
+                    if request is None:
+                        raise ValueError("a request is missing")
+                    yield request
+            finally:
+                with contextlib.suppress(Exception):
+                    scheduler.close("")
+        finally:
+            shutil.rmtree(copy, ignore_errors=True)
+
+    def forget_state(self) -> None:
+        """Delete the state, after Scrapy has read it."""
+        with contextlib.suppress(FileNotFoundError):
+            os.remove(self._state_path)
+
+    def delete(self) -> None:
+        """Delete the queue."""
+        # The rest of a queue without a state is not read.
+        self.forget_state()
+        shutil.rmtree(self.path, ignore_errors=True)
+
+    def set_aside(self) -> str:
+        """Rename the folder, so that Scrapy does not read it. Returns the new path."""
+        path = os.path.join(self._folder, _UNREAD_NAME)
+        shutil.rmtree(path, ignore_errors=True)
+        os.rename(self.path, path)
+        return path
+
+    def _state(self) -> Any:
+        try:
+            with open(self._state_path, encoding="utf-8") as file:
+                return json.load(file)
+        except (FileNotFoundError, NotADirectoryError, ValueError):
+            # A crawler that was killed while it wrote the state leaves a part of the text.
+            return None
+
+    def _files(self) -> list[str]:
+        paths = [os.path.join(at, it) for at, _, names in os.walk(self.path) for it in names]
+        return [it for it in paths if it != self._state_path]
+
+
+def _scheduler(crawler: Crawler, folder: str) -> Scheduler:
+    """Create a scheduler that reads the queue of a folder, with the classes of the settings."""
+    settings = crawler.settings
+    return Scheduler(
+        BaseDupeFilter(),
+        jobdir=folder,
+        dqclass=load_object(settings["SCHEDULER_DISK_QUEUE"]),
+        mqclass=load_object(settings["SCHEDULER_MEMORY_QUEUE"]),
+        stats=DummyStatsCollector(crawler),
+        pqclass=load_object(settings["SCHEDULER_PRIORITY_QUEUE"]),
+        crawler=crawler,
+    )
+
+
+def fingerprints_bytes(folder: str) -> int:
+    """Return the size of the file of Scrapy's own filter; 0 if there is no file."""
+    try:
+        return os.path.getsize(os.path.join(folder, _FINGERPRINTS_NAME))
+    except FileNotFoundError:
+        return 0
+
+
+def fingerprints(folder: str, size: int) -> Iterator[bytes]:
+    """Yield the fingerprints in the first `size` bytes of the file of Scrapy's own filter.
+
+    Scrapy writes a line of hexadecimal digits for a fingerprint; since 2.19, it writes two bytes of
+    length and the fingerprint. A torn fingerprint at the end is left out.
+    """
+    path = os.path.join(folder, _FINGERPRINTS_NAME)
+    if not os.path.exists(path):
+        return
+    with open(path, "rb") as file:
+        first = file.read(1)
+        file.seek(0)
+        if first in b"0123456789abcdef":
+            while file.tell() < size:
+                try:
+                    yield bytes.fromhex(file.readline().decode("ascii"))
+                except ValueError:
+                    continue
+        else:
+            while file.tell() < size and len(prefix := file.read(2)) == 2:
+                fingerprint = file.read(int.from_bytes(prefix, "big"))
+                if len(fingerprint) == int.from_bytes(prefix, "big"):
+                    yield fingerprint
