@@ -33,7 +33,7 @@ from conftest import server_program
 from scrapy import Request, Spider
 from scrapy.utils.request import RequestFingerprinter
 from scrapy.utils.test import get_crawler
-from tamis.scrapy import DupeFilter, ServerDupeFilter
+from tamis.scrapy import DupeFilter, ServerDupeFilter, _scrapy_files
 from tamis.scrapy import _seen as seen_module
 from tamis.scrapy._journal import Journal
 from tamis.scrapy._seen import ExactSet, FilterSet
@@ -798,6 +798,44 @@ def test_both_formats_of_scrapys_own_filter_are_read(tmp_path: Path) -> None:
             assert isinstance(filter._seen, ExactSet)
             assert sum(len(it.digests) for it in filter._seen._generations) == 100
             filter.close("shutdown")
+
+
+A, B, LONG = b"\xab" * 20, b"\x0a" * 20, b"a" * 0x3030
+
+
+def record(item: bytes) -> bytes:
+    return len(item).to_bytes(2, "big") + item
+
+
+@pytest.mark.parametrize(
+    ("content", "items"),
+    [
+        (b"", []),
+        (b"\r\n", []),
+        (b"\r\n" + A.hex().encode() + b"\r\n" + B.hex().encode() + b"\r\n", [A, B]),
+        (A.hex().upper().encode() + b"\n\n" + B.hex().encode() + b" \n", [A, B]),
+        # A torn line, which the next crawler continued.
+        (A.hex().encode() + b"\nabc" + B.hex().encode() + b"\n" + A.hex().encode() + b"\n", [A, A]),
+        (A.hex().encode() + b"\n" + B.hex().encode()[:10], [A]),
+        (record(A) + record(B), [A, B]),
+        (record(A) + record(B)[:-1], [A]),
+        (record(LONG) + record(A), [LONG, A]),
+        (record(b"\n" * 0x0D0A) + record(A), [b"\n" * 0x0D0A, A]),
+        # Scrapy 2.19 goes on with the file of an earlier version.
+        (A.hex().encode() + b"\n" + record(B) + record(A), [A, B, A]),
+        (A.hex().encode() + b"\r\n\r\n" + record(B) + record(A), [A, B, A]),
+        (A.hex().encode() + b"\n" + B.hex().encode()[:7] + record(B) + record(A), [A, B, A]),
+    ],
+)
+def test_each_file_of_scrapys_own_filter_is_read(
+    tmp_path: Path, content: bytes, items: list[bytes]
+) -> None:
+    path = tmp_path / "requests.seen"
+    path.write_bytes(content)
+    assert list(_scrapy_files.fingerprints(str(tmp_path), len(content))) == items
+    # What is written later is not read.
+    path.write_bytes(content + record(b"later"))
+    assert b"later" not in _scrapy_files.fingerprints(str(tmp_path), len(content))
 
 
 def test_a_request_that_cannot_be_serialized_is_crawled(site: Site, tmp_path: Path) -> None:

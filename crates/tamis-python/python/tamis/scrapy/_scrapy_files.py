@@ -6,6 +6,7 @@ import contextlib
 import hashlib
 import json
 import os
+import re
 import shutil
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -32,6 +33,8 @@ _COPY_NAME = "tamis-copy"
 
 # The folder of a queue that could not be read.
 _UNREAD_NAME = "requests.queue.unread"
+
+_HEXADECIMAL = re.compile(rb"[0-9A-Fa-f]+")
 
 
 class QueueError(tamis.FileError):
@@ -166,23 +169,36 @@ def fingerprints_bytes(folder: str) -> int:
 def fingerprints(folder: str, size: int) -> Iterator[bytes]:
     """Yield the fingerprints in the first `size` bytes of the file of Scrapy's own filter.
 
-    Scrapy writes a line of hexadecimal digits for a fingerprint; since 2.19, it writes two bytes of
-    length and the fingerprint. A torn fingerprint at the end is left out.
+    Until 2.18, Scrapy writes a line of hexadecimal digits for a fingerprint. Since 2.19, Scrapy
+    appends records of two bytes of length and the fingerprint, also to a file that has lines. A
+    torn fingerprint at the end is left out.
     """
     path = os.path.join(folder, _FINGERPRINTS_NAME)
     if not os.path.exists(path):
         return
     with open(path, "rb") as file:
-        first = file.read(1)
-        file.seek(0)
-        if first in b"0123456789abcdef":
-            while file.tell() < size:
-                try:
-                    yield bytes.fromhex(file.readline().decode("ascii"))
-                except ValueError:
-                    continue
-        else:
-            while file.tell() < size and len(prefix := file.read(2)) == 2:
-                fingerprint = file.read(int.from_bytes(prefix, "big"))
-                if len(fingerprint) == int.from_bytes(prefix, "big"):
-                    yield fingerprint
+        # Where the records start, if the line is no line of digits.
+        start = 0
+        while start < size:
+            line = file.readline()
+            digits = line.strip()
+            is_line = line.endswith(b"\n") and (not digits or _HEXADECIMAL.fullmatch(digits))
+            if not is_line:
+                break
+            if digits:
+                start = file.tell()
+                # A line of an odd length was torn by a kill, and has the start of another line.
+                if len(digits) % 2 == 0:
+                    yield bytes.fromhex(digits.decode("ascii"))
+            elif start > 0:
+                start = file.tell()
+        file.seek(start)
+        if start > 0:
+            # The last line may be torn. No record is so long that it starts with a digit.
+            rest = file.read(256)
+            torn = _HEXADECIMAL.match(rest)
+            file.seek(start + (torn.end() if torn else 0))
+        while file.tell() < size and len(prefix := file.read(2)) == 2:
+            fingerprint = file.read(int.from_bytes(prefix, "big"))
+            if len(fingerprint) == int.from_bytes(prefix, "big"):
+                yield fingerprint
