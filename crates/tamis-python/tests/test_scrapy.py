@@ -966,6 +966,29 @@ def test_a_clock_that_goes_backwards_keeps_items_for_the_time(
     seen.close()
 
 
+@pytest.mark.parametrize("now", [0.0, 1.0, 0.5, -0.5, -1000.0])
+def test_a_clock_near_1970_loses_no_item(tmp_path: Path, now: float) -> None:
+    clock = Clock(1000.0)
+    seen = ExactSet(str(tmp_path), 100, clock)
+    for item in (b"a", b"b", b"c"):
+        assert seen.add(item)
+        clock.now += 30
+    seen.close()
+    for clock.now in (now, now + 1, now + 30):
+        seen = ExactSet(str(tmp_path), 100, clock)
+        assert all(seen.contains(it) for it in (b"a", b"b", b"c"))
+        seen.close()
+    clock.now = now + 200
+    seen = ExactSet(str(tmp_path), 100, clock)
+    assert not any(seen.contains(it) for it in (b"a", b"b", b"c"))
+    assert len(state_files(tmp_path)) == 1
+    seen.close()
+    # A window has no time before 1970.
+    clock.now = now
+    window = FilterSet(None, 100, 0.001, 1000, clock)
+    assert window.add(b"a") and window.contains(b"a")
+
+
 def test_expiry_of_a_job_with_the_clock_of_the_system(site: Site, tmp_path: Path) -> None:
     pages = graph(site)
     folder = tmp_path / "job"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import time
 from collections.abc import Callable, Iterable
 from typing import Protocol
@@ -22,6 +23,8 @@ _GENERATIONS = 4
 _SAVE_SECONDS = 60
 
 _FILTER_NAME = "tamis-seen.tamis"
+
+_GENERATION_NAME = re.compile(r"tamis-seen-(-?[0-9]+)\.state")
 
 Clock = Callable[[], float]
 
@@ -141,9 +144,9 @@ def _starts(folder: str) -> list[float]:
     """Return the starts of the generations of a folder, from the names of the files."""
     starts = []
     for name in os.listdir(folder):
-        digits = name.removeprefix("tamis-seen-").removesuffix(".state")
-        if name == f"tamis-seen-{digits}.state" and digits.isascii() and digits.isdecimal():
-            starts.append(float(digits))
+        # A clock before 1970 has negative seconds.
+        if found := _GENERATION_NAME.fullmatch(name):
+            starts.append(float(found[1]))
     return sorted(starts)
 
 
