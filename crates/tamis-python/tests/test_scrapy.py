@@ -1186,6 +1186,52 @@ def test_the_window_of_a_filter_expires(tmp_path: Path) -> None:
     assert not seen.contains(b"a")
 
 
+@pytest.mark.parametrize("adds", [True, False])
+def test_a_window_expires_after_a_clock_was_set_back_between_two_runs(
+    tmp_path: Path, adds: bool
+) -> None:
+    clock = Clock(1_000_000.0)
+
+    def reopen(seen: FilterSet | None) -> FilterSet:
+        if seen is not None:
+            seen.close()
+        return FilterSet(str(tmp_path), 100, 0.0001, 1000, clock)
+
+    seen = reopen(None)
+    assert seen.add(b"old")
+    clock.now += 60
+    assert seen.add(b"new") and seen.contains(b"old")
+    # Each run starts with a clock that is set back, and takes 30 seconds.
+    for run in range(1, 8):
+        clock.now -= 5000
+        seen = reopen(seen)
+        clock.now += 30
+        if adds:
+            seen.add(str(run).encode())
+        age = 30 * run
+        assert seen.contains(b"new") or age >= 100
+        assert not seen.contains(b"new") or age <= 200
+        assert not seen.contains(b"old") or age + 60 <= 200
+    clock.now += 201
+    assert not seen.contains(b"new") and not seen.contains(b"7")
+    seen.close()
+
+
+def test_a_window_without_a_stored_time_is_read(tmp_path: Path) -> None:
+    clock = Clock(1_000_000.0)
+    seen = FilterSet(str(tmp_path), 100, 0.0001, 1000, clock)
+    assert seen.add(b"a")
+    seen.close()
+    for text in ("", "nan", None):
+        (tmp_path / "tamis-seen.time").unlink()
+        if text is not None:
+            (tmp_path / "tamis-seen.time").write_text(text)
+        seen = FilterSet(str(tmp_path), 100, 0.0001, 1000, clock)
+        assert seen.contains(b"a")
+        seen.add(b"b")
+        seen.close()
+
+
 @pytest.mark.parametrize(
     ("first", "second", "words"),
     [

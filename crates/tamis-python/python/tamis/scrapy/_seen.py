@@ -24,6 +24,9 @@ _SAVE_SECONDS = 60
 
 _FILTER_NAME = "tamis-seen.tamis"
 
+# The time of the window, in seconds. The file of the window has its time in whole slices.
+_TIME_NAME = "tamis-seen.time"
+
 _GENERATION_NAME = re.compile(r"tamis-seen-(-?[0-9]+)\.state")
 
 Clock = Callable[[], float]
@@ -192,6 +195,7 @@ class FilterSet:
         items: int,
         clock: Clock = time.time,
     ) -> None:
+        self._folder = folder
         self._path = None if folder is None else os.path.join(folder, _FILTER_NAME)
         self._saved = time.monotonic()
         self._clock = clock
@@ -202,8 +206,11 @@ class FilterSet:
         if folder is not None:
             for start in _starts(folder):
                 _refuse_file(_generation_path(folder, start) or "", "exact", "bloom")
-        if self._path is not None and os.path.exists(self._path):
+        if folder is not None and self._path is not None and os.path.exists(self._path):
             self._filter = _open_filter(self._path, expire, rate, items)
+            # The clock may have been set back since the last crawler.
+            self._now = _read_time(folder)
+            self._advance()
             return
         self._filter = _create_filter(expire, rate, items)
         if folder is not None:
@@ -242,14 +249,33 @@ class FilterSet:
         return self._filter.estimate_rate()
 
     def close(self) -> None:
-        if self._path is not None and self._is_changed:
+        if self._is_changed:
             self._save()
+        self._save_time()
 
     def _save(self) -> None:
         if self._path is not None:
             self._filter.save(self._path)
+            self._save_time()
         self._saved = time.monotonic()
         self._is_changed = False
+
+    def _save_time(self) -> None:
+        if self._folder is not None and isinstance(self._filter, tamis.Window):
+            path = os.path.join(self._folder, _TIME_NAME)
+            with open(f"{path}.new", "w", encoding="ascii") as file:
+                file.write(f"{self._now + self._ahead}\n")
+            os.replace(f"{path}.new", path)
+
+
+def _read_time(folder: str) -> float:
+    """Return the time of the window of a folder; 0 if it is not known."""
+    try:
+        with open(os.path.join(folder, _TIME_NAME), encoding="ascii") as file:
+            now = float(file.read())
+    except (FileNotFoundError, ValueError):
+        return 0.0
+    return now if 0 <= now < 1e15 else 0.0
 
 
 def _create_filter(expire: float | None, rate: float, items: int) -> tamis.Window | tamis.Growing:
@@ -262,7 +288,8 @@ def _create_filter(expire: float | None, rate: float, items: int) -> tamis.Windo
 
 def _open_filter(path: str, expire: float | None, rate: float, items: int) -> tamis.Filter:
     """Read the filter of a job, which must have the plan of the settings."""
-    filter = tamis.open(path, in_memory=True)
+    # The window has the time of the set, and not of the system.
+    filter = tamis.open(path, in_memory=True, clock=False)
     found = filter.info()
     wanted = _create_filter(expire, rate, items).info()
     for name, setting in (
