@@ -18,6 +18,7 @@ import sqlite3
 import subprocess
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -31,6 +32,7 @@ import scrapy_crawl
 import tamis
 from conftest import server_program
 from scrapy import Request, Spider
+from scrapy.http import Response
 from scrapy.utils.request import RequestFingerprinter
 from scrapy.utils.test import get_crawler
 from tamis.scrapy import DupeFilter, ServerDupeFilter, _scrapy_files
@@ -1289,6 +1291,52 @@ def test_a_set_that_fails_lets_the_request_pass(caplog: pytest.LogCaptureFixture
     assert [filter.request_seen(it) for it in requests[1:]] == [True] * 2
     errors = [it.getMessage() for it in caplog.records if it.levelno == logging.ERROR]
     assert errors == ["The dupe filter failed, and closes the spider: the disk is full"]
+
+
+@pytest.mark.parametrize("mark", ["scheduled", "success"])
+def test_a_warning_that_is_an_error_loses_no_request(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, mark: str
+) -> None:
+    settings = {"TAMIS_SEEN": "bloom", "TAMIS_EXPIRE": 3600, "TAMIS_ITEMS": 10, "TAMIS_RATE": 0.4}
+    filter = dupe_filter(JOBDIR=str(tmp_path), TAMIS_MARK=mark, **settings)
+    warning = "was planned for 10 items"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", tamis.SaturatedWarning)
+        count = 0
+        while warning not in caplog.text:
+            count += 1
+            assert count < 10_000
+            request = Request(f"http://a/{count}")
+            passes = not filter.request_seen(request)
+            if mark == "success":
+                filter._on_response(Response(request.url), request)
+        # The request of the warning passes, is known, and is in the journal.
+        assert passes and filter._seen.contains(filter._fingerprinter.fingerprint(request))
+        assert filter._job is not None
+        keys = filter._job.journal.keys()
+        assert filter._fingerprinter.fingerprint(request) in keys
+        # The crawl goes on.
+        assert filter._failed is None
+        assert not all(filter.request_seen(Request(f"http://b/{i}")) for i in range(100))
+    filter.close("shutdown")
+
+
+def test_an_error_of_any_kind_loses_no_request(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    filter = dupe_filter(JOBDIR=str(tmp_path))
+    requests = [Request(f"http://a/{i}") for i in range(3)]
+    assert not filter.request_seen(requests[0])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ExactSet, "add", lambda self, item: 1 // 0)
+        assert [filter.request_seen(it) for it in requests[1:]] == [False, False]
+        assert [filter.request_seen(it) for it in requests[1:]] == [True, True]
+    (error,) = [it for it in caplog.records if it.levelno == logging.ERROR]
+    assert "ZeroDivisionError" in caplog.text and "closes the spider" in error.getMessage()
+    filter.close("dupefilter_error")
+    journal = Journal(str(tmp_path))
+    assert journal.was_open and len(list(journal.keys())) == 3
+    journal.abandon()
 
 
 # Servers.

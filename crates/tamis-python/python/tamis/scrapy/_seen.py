@@ -223,7 +223,12 @@ class FilterSet:
 
     def add(self, fingerprint: bytes) -> bool:
         self._advance()
-        is_new = self._filter.add(fingerprint)
+        try:
+            is_new = self._filter.add(fingerprint)
+        except tamis.SaturatedWarning as warning:
+            # The program makes warnings errors. Only a new item gives the warning, once.
+            _log.warning("%s", warning)
+            is_new = True
         self._is_changed |= is_new
         if self._path is not None and time.monotonic() - self._saved > _SAVE_SECONDS:
             self._save()
