@@ -7,7 +7,12 @@ In ``settings.py``::
 The filter holds an exact set of request fingerprints. A request takes 21 to 29 bytes of memory,
 instead of 98 bytes in the filter of Scrapy 2.19. With ``JOBDIR``, the set and the unfinished
 requests are in files of this folder. After a kill, the next crawl continues with the unfinished
-requests.
+requests. No page is lost, but a page whose callback had not ended is crawled again. With
+``"bloom"``, a killed crawler forgets the pages of the last minute, and crawls these pages again if
+they are linked again. A request that cannot be serialized is lost by a kill, as in Scrapy.
+
+A job of Scrapy's own filter continues if its last crawler stopped in order. After a kill, Scrapy's
+queue is not whole, and the dupe filter refuses the job.
 
 ==========================  =================================================================
 setting                     meaning
@@ -31,7 +36,8 @@ setting                     meaning
 
 The statistics ``dupefilter/filtered`` and ``dupefilter/unique`` count requests. For filters with a
 rate, ``dupefilter/expected_skips`` estimates how many pages were skipped by mistake. If the set
-fails during a crawl, the spider is closed with the reason ``dupefilter_error``.
+fails during a crawl, the spider is closed with the reason ``dupefilter_error``, and a job keeps its
+requests.
 """
 
 from tamis.scrapy._dupe_filter import DupeFilter, ServerDupeFilter

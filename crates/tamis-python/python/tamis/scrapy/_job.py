@@ -8,7 +8,7 @@ moment after a crawler has opened a job:
    A request that cannot be serialized is the exception: Scrapy loses it, too.
 2. A fingerprint is in the set only if its request is finished or in the journal.
 
-A crawler that opens a job therefore needs one of three steps:
+A crawler that opens a job therefore takes one of three steps:
 
 * The last crawler was killed: the journal has all requests. The queue is deleted, and the requests
   of the journal are scheduled.
@@ -19,11 +19,15 @@ A crawler that opens a job therefore needs one of three steps:
   one transaction. The next steps are as after a kill.
 
 The journal is marked as open in the same transaction. The mark states that the journal has all
-requests. A kill at any moment repeats a step, so that a page may be crawled twice, but is not lost.
+requests. After a kill at any moment, the next crawler repeats the step. A page may be crawled twice,
+but is not lost.
 
 How to tell the cases apart: Scrapy writes `active.json` when a crawler stops in order. The filter
 deletes this file once the scheduler has read it. An open journal without `active.json` therefore
-shows a kill. An order to stop records a signature of the queue's files.
+shows a kill. A crawler that stops in order records a signature of the queue's files.
+
+If such a queue cannot be read, a new job is refused. A job that has a journal goes on with the
+journal, and the queue is kept under another name.
 
 The set takes the fingerprints of Scrapy's own filter once: after the journal has taken the queue
 of the same crawler. The journal has the size of the file until the set has all fingerprints.
