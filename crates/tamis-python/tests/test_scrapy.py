@@ -573,15 +573,58 @@ def test_a_crawler_that_is_killed_after_its_set_failed_loses_no_page(
     assert_all_numbers(runs)
 
 
-def test_a_queue_that_scrapys_own_filter_has_lost_is_refused(site: Site, tmp_path: Path) -> None:
+@pytest.mark.parametrize("stops", [0, 1, 3, 12])
+def test_a_queue_that_scrapys_own_filter_has_lost_is_refused(
+    site: Site, tmp_path: Path, stops: int
+) -> None:
     queue = tmp_path / "job" / "requests.queue"
-    runs = [run_numbers(site, tmp_path, DUPEFILTER_CLASS=OWN, KILL=(PARSE, 5, "before"))]
+    runs = []
+    if stops:
+        runs = [run_numbers(site, tmp_path, DUPEFILTER_CLASS=OWN, CLOSESPIDER_PAGECOUNT=stops)]
+        # The file of the queue may be unchanged, if the killed crawler had only begun.
+        past = time.time() - 5
+        for path in (*queue.rglob("*"), queue, queue.parent / "requests.seen"):
+            os.utime(path, (past, past))
+    runs.append(run_numbers(site, tmp_path, DUPEFILTER_CLASS=OWN, KILL=(PARSE, 5, "before")))
     refused = run_numbers(site, tmp_path)
     assert f"cannot start: {queue}: the queue of Scrapy cannot be read: " in refused.log
     # The advice of the message.
     shutil.rmtree(queue)
     (tmp_path / "job" / "requests.seen").unlink(missing_ok=True)
     assert_all_numbers([*runs, run_numbers(site, tmp_path)])
+
+
+@pytest.mark.parametrize("has_state", [False, True])
+def test_a_queue_whose_last_request_scrapys_own_filter_has_lost_is_refused(
+    tmp_path: Path, has_state: bool
+) -> None:
+    queue = tmp_path / "requests.queue"
+    queue.mkdir()
+    (tmp_path / "requests.seen").write_text("ab" * 20 + "\n")
+    if has_state:
+        (queue / "active.json").write_text("[0]")
+        os.utime(queue / "active.json", (1e9, 1e9))
+    with pytest.raises(tamis.FileError, match="the queue of Scrapy cannot be read: the crawler"):
+        dupe_filter(JOBDIR=str(tmp_path))
+    # The advice of the message.
+    shutil.rmtree(queue)
+    (tmp_path / "requests.seen").unlink()
+    filter = dupe_filter(JOBDIR=str(tmp_path))
+    assert not filter._seen.contains(b"\xab" * 20)
+    filter.close("finished")
+
+
+def test_a_copied_queue_of_scrapys_own_filter_goes_on_after_a_touch(
+    site: Site, tmp_path: Path
+) -> None:
+    runs = [run_numbers(site, tmp_path, DUPEFILTER_CLASS=OWN, CLOSESPIDER_PAGECOUNT=5)]
+    state = tmp_path / "job" / "requests.queue" / "active.json"
+    os.utime(state, (1, 1))
+    assert f"touch {state}" in run_numbers(site, tmp_path).log
+    state.touch()
+    runs.append(run_numbers(site, tmp_path))
+    assert_all_numbers(runs)
+    assert len(numbers(runs)) < 101 + 10
 
 
 @pytest.mark.parametrize(

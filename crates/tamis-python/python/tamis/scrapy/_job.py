@@ -26,7 +26,8 @@ How to tell the cases apart: Scrapy writes `active.json` when a crawler stops in
 deletes this file once the scheduler has read it. An open journal without `active.json` therefore
 shows a kill. A crawler that stops in order records a signature of the queue's files.
 
-If such a queue cannot be read, a new job is refused. A job that has a journal goes on with the
+A queue that is newer than its `active.json` is of a crawler with Scrapy's own filter that was
+killed. If a queue is of this kind or cannot be read, a new job is refused. A job that has a journal goes on with the
 journal, and the queue is kept under another name.
 
 The set takes the fingerprints of Scrapy's own filter once: after the journal has taken the queue

@@ -34,6 +34,9 @@ _COPY_NAME = "tamis-copy"
 # The folder of a queue that could not be read.
 _UNREAD_NAME = "requests.queue.unread"
 
+# The most time between the state of the queue and the last fingerprint, in seconds.
+_CLOSE_SECONDS = 2
+
 _HEXADECIMAL = re.compile(rb"[0-9A-Fa-f]+")
 
 
@@ -79,11 +82,17 @@ class Queue:
 
         Raises `QueueError` if the queue cannot be read.
         """
-        if not self._files():
+        is_new = not self._files() and not fingerprints_bytes(self._folder)
+        if not os.path.exists(self.path) or (is_new and not self.has_state()):
             return
         try:
             if not self.has_state():
                 raise ValueError("the crawler was killed, and Scrapy has lost its requests")
+            if self._is_newer_than_state():
+                raise ValueError(
+                    "the crawler was killed after it had changed the queue, and Scrapy has lost "
+                    f"its requests (if the folder was only copied, run: touch {self._state_path})"
+                )
             yield from self._requests_of_copy(crawler)
         except Exception as error:
             # A queue raises errors of many kinds if its files are not whole, or are of another class.
@@ -138,6 +147,24 @@ class Queue:
         except (FileNotFoundError, NotADirectoryError, ValueError):
             # A crawler that was killed while it wrote the state leaves a part of the text.
             return None
+
+    def _is_newer_than_state(self) -> bool:
+        """Test whether a crawler has changed the queue, and has not stopped in order.
+
+        A crawler that stops in order closes all queues, writes the state, and then closes the file
+        of the fingerprints.
+        """
+        wrote = os.stat(self._state_path).st_mtime
+        paths = [self.path]
+        for at, folders, names in os.walk(self.path):
+            paths += [os.path.join(at, it) for it in (*folders, *names)]
+        if any(os.stat(it).st_mtime > wrote for it in paths):
+            return True
+        try:
+            seen = os.stat(os.path.join(self._folder, _FINGERPRINTS_NAME)).st_mtime
+        except FileNotFoundError:
+            return False
+        return seen > wrote + _CLOSE_SECONDS
 
     def _files(self) -> list[str]:
         paths = [os.path.join(at, it) for at, _, names in os.walk(self.path) for it in names]
