@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import doctest
 import importlib
+import importlib.metadata
 import inspect
 import pkgutil
 import pydoc
@@ -133,3 +134,12 @@ print(time.perf_counter() - began)
 """
     )
     assert float(out) < 0.5
+
+
+def test_the_installed_package_has_its_licences() -> None:
+    try:
+        files = importlib.metadata.files("tamis")
+    except importlib.metadata.PackageNotFoundError:
+        pytest.skip("the package is not installed")
+    names = {file.name for file in files or ()}
+    assert {"LICENSE-APACHE", "LICENSE-MIT"} <= names

@@ -246,4 +246,12 @@ def test_plans_tell_the_sizes_of_the_filters() -> None:
             assert math.isclose(plan.bits_per_item, 8 * plan.size_bytes / items, rel_tol=0.01)
         assert kinds["cuckoo"].size_bytes == tamis.Cuckoo(items, rate).size_bytes
         assert kinds["counting"].size_bytes == tamis.Counting(items, rate).size_bytes
-        assert plans[0].kind in repr(plans) and "<table>" in plans._repr_html_()
+        for plan in plans:
+            created = eval(f"tamis.{plan.call}")
+            assert created.info()["kind"] == plan.kind
+            assert plan.kind == "growing" or created.size_bytes == plan.size_bytes
+        assert (
+            plans[0].kind in repr(plans)
+            and "<- best" in repr(plans)
+            and "<table>" in plans._repr_html_()
+        )

@@ -54,6 +54,10 @@ from tamis._kinds import (
 from tamis._plan import Plan, Plans, plan
 from tamis._tamis import Booleans, __version__
 
+_TYPE_CHECKING = False
+if _TYPE_CHECKING:
+    from tamis._filter import Item as Item
+
 __all__ = [
     "Bloom",
     "Booleans",
@@ -88,7 +92,7 @@ __all__ = [
     "plan",
 ]
 
-# Errors, pickles and `help` show the public module of a class or function.
+# Exceptions, pickles and `help` show the public module of a class or function.
 for _name in __all__:
     if _name != "__version__":
         globals()[_name].__module__ = "tamis"

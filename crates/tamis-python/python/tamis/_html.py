@@ -50,6 +50,8 @@ def _rows(filter: Filter) -> list[tuple[str, str]]:
     if report.get("window_seconds") is not None:
         rows.append(("remembers", f"{report['window_seconds']:g} s"))
     rows.append(("size", _size(report["size_bytes"])))
+    if report["is_keyed"]:
+        rows.append(("key", "secret"))
     if report["is_mapped"]:
         rows.append(("file", "mapped, read-only"))
     if report["is_saturated"]:
@@ -79,10 +81,10 @@ def table(filter: Filter) -> str:
         f"<tr><th style='text-align:left'>{label}</th><td style='text-align:left'>{value}</td></tr>"
         for label, value in report
     )
-    return f"<table><caption>tamis.{name}</caption>{rows}</table>"
+    return f"<table><caption style='text-align:left'>tamis.{name}</caption>{rows}</table>"
 
 
-def _plan_rows(plans: Plans) -> list[tuple[str, str, str, str, str]]:
+def _plan_rows(plans: Plans) -> list[tuple[str, ...]]:
     return [
         (
             plan.kind,
@@ -90,12 +92,17 @@ def _plan_rows(plans: Plans) -> list[tuple[str, str, str, str, str]]:
             f"{plan.bits_per_item:.1f}",
             _rate(plan.rate),
             str(plan.cache_lines),
+            plan.call.partition("(")[0] + ("(kind=…)" if "kind=" in plan.call else ""),
         )
         for plan in plans
     ]
 
 
-_HEADERS = ("kind", "size", "bits/item", "rate", "cache lines")
+_HEADERS = ("kind", "size", "bits/item", "rate", "cache lines", "class")
+
+
+def _is_number(column: int) -> bool:
+    return 0 < column < len(_HEADERS) - 1
 
 
 def plans_text(plans: Plans) -> str:
@@ -104,16 +111,28 @@ def plans_text(plans: Plans) -> str:
     widths = [max(len(row[i]) for row in rows) for i in range(len(_HEADERS))]
     lines = []
     for row in rows:
-        cells = [row[0].ljust(widths[0])]
-        cells += [cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)]
-        lines.append("  ".join(cells))
-    return "\n".join(lines)
+        cells = [
+            cell.rjust(width) if _is_number(i) else cell.ljust(width)
+            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        lines.append("  ".join(cells).rstrip())
+    if len(lines) > 1:
+        lines[1] += "  <- best"
+    return "\n".join([*lines, plans.why])
 
 
 def plans_table(plans: Plans) -> str:
     """The plans in a notebook."""
-    head = "".join(f"<th>{header}</th>" for header in _HEADERS)
-    rows = "".join(
-        "<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>" for row in _plan_rows(plans)
-    )
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+    # The import takes longer than the rest of the package.
+    from html import escape
+
+    def cells(tag: str, row: tuple[str, ...]) -> str:
+        return "".join(
+            f"<{tag} style='text-align:{'right' if _is_number(i) else 'left'}'>{escape(cell)}</{tag}>"
+            for i, cell in enumerate(row)
+        )
+
+    head = cells("th", _HEADERS)
+    rows = "".join(f"<tr>{cells('td', row)}</tr>" for row in _plan_rows(plans))
+    caption = f"<caption style='text-align:left;caption-side:bottom'>{escape(plans.why)}</caption>"
+    return f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"

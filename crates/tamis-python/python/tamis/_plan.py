@@ -11,10 +11,29 @@ class Plan:
     ``kind`` is the name of the kind, ``items`` the planned number of distinct items, and ``rate`` the
     false positive rate when all planned items are in the filter. ``size_bytes`` is the memory and
     the size of the file, ``bits_per_item`` the bits for each planned item, and ``cache_lines`` the
-    number of cache lines that a lookup reads. ``summary`` says what the kind is for.
+    number of cache lines that a lookup reads. ``summary`` says what the kind is for, and ``call``
+    how to create the filter.
     """
 
-    __slots__ = ("bits_per_item", "cache_lines", "items", "kind", "rate", "size_bytes", "summary")
+    __slots__ = (
+        "kind",
+        "items",
+        "rate",
+        "size_bytes",
+        "bits_per_item",
+        "cache_lines",
+        "summary",
+        "call",
+    )
+
+    kind: str
+    items: int
+    rate: float
+    size_bytes: int
+    bits_per_item: float
+    cache_lines: int
+    summary: str
+    call: str
 
     def __init__(
         self,
@@ -25,6 +44,7 @@ class Plan:
         bits_per_item: float,
         cache_lines: int,
         summary: str,
+        call: str,
     ) -> None:
         self.kind = kind
         self.items = items
@@ -33,9 +53,10 @@ class Plan:
         self.bits_per_item = bits_per_item
         self.cache_lines = cache_lines
         self.summary = summary
+        self.call = call
 
     def __repr__(self) -> str:
-        values = ", ".join(f"{name}={getattr(self, name)!r}" for name in sorted(self.__slots__))
+        values = ", ".join(f"{name}={getattr(self, name)!r}" for name in self.__slots__)
         return f"Plan({values})"
 
 
@@ -55,12 +76,31 @@ class Plans(list[Plan]):
 def plan(items: int, rate: float) -> Plans:
     """Compare the sizes and the costs of all kinds for `items` distinct items at `rate`.
 
+    The first plan is the recommended one. A kind that cannot keep the rate is left out. Raises
+    `PlanError` if no kind can.
+
     >>> import tamis
     >>> best = tamis.plan(1_000_000, 0.01)[0]
     >>> best.kind, round(best.bits_per_item, 1), best.cache_lines
     ('split-block', 10.1, 1)
+    >>> best.call
+    'Bloom(1000000, 0.01)'
     """
     rows = _tamis.plans(items, rate)
-    plans = Plans(Plan(**{name: row[name] for name in Plan.__slots__}) for row in rows)
-    plans.why = rows[0]["why"]
+    plans = Plans()
+    plans.why = rows[0].pop("why")
+    for row in rows:
+        plans.append(Plan(**row, call=_CALLS[row["kind"]].format(items=items, rate=rate)))
     return plans
+
+
+# How to create a filter of each kind.
+_CALLS = {
+    "split-block": "Bloom({items}, {rate})",
+    "classic": "Bloom({items}, {rate}, kind='classic')",
+    "parquet": "Bloom({items}, {rate}, kind='parquet')",
+    "cuckoo": "Cuckoo({items}, {rate})",
+    "counting": "Counting({items}, {rate})",
+    "growing": "Growing({rate})",
+    "window": "Window({items}, {rate})",
+}

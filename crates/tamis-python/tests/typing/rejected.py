@@ -34,3 +34,6 @@ tamis.plan("a", 0.1)  # error
 tamis.plan(5, 0.1)[0].nope  # error
 tamis.nope  # error
 number: int = tamis.Bloom(5).add("a").nope  # error
+tamis.Bloom(5).add(1.5)  # error
+tamis.Bloom(5).add(None)  # error
+tamis.Bloom(5).add([1])  # error
