@@ -4,21 +4,18 @@
 //! handles Ctrl-C, calls the progress callback, and lets other threads use the filter.
 
 use std::ops::Range;
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
-use std::thread::{self, ThreadId};
+use std::thread;
 use std::time::{Duration, Instant};
 
-use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use tamis::Answers;
 
-use crate::errors;
+use crate::exit::{self, Running};
 use crate::keys::Encoding;
 use crate::output::Output;
-use crate::raw::guarded::Guarded;
-use crate::refusal::Refusal;
-use crate::set::SharedSet;
+use crate::raw::gil_rw_lock::GilRwLock;
+use crate::set::LockedSet;
+use crate::set_error::SetError;
 use crate::source::{Batch, Source};
 use crate::state::{Operation, State};
 
@@ -66,11 +63,11 @@ pub struct Call<'a, 'py> {
 ///
 /// # Errors
 ///
-/// The exception for an item that the set cannot hold, the refusal of the set, or the exception of
+/// The exception for an item that the set cannot hold, the error of the set, or the exception of
 /// a signal handler or of the progress function. The rows of earlier steps have been inserted.
 pub fn run(
     py: Python<'_>,
-    set: &SharedSet,
+    set: &LockedSet,
     source: &dyn Source,
     call: &Call<'_, '_>,
 ) -> PyResult<()> {
@@ -100,7 +97,7 @@ pub fn run(
         if call.operation == Operation::Insert {
             set.count_new(py, done.yes)?;
         }
-        check_exit()?;
+        exit::check()?;
         py.check_signals()?;
         if let Some(progress) = call.progress {
             progress.call1((start, source.len()))?;
@@ -128,10 +125,10 @@ struct Part<'a> {
     answer_of_null: bool,
 }
 
-fn run_step(py: Python<'_>, set: &SharedSet, part: &Part<'_>) -> PyResult<Counts> {
-    let state: &Guarded<State> = set.state();
+fn run_step(py: Python<'_>, set: &LockedSet, part: &Part<'_>) -> PyResult<Counts> {
+    let state: &GilRwLock<State> = set.state();
     let needs_write = match part.operation {
-        Operation::Contains => set.ages(),
+        Operation::Contains => set.uses_clock(),
         Operation::Insert => !set.is_shared(),
     };
     if !needs_write {
@@ -198,7 +195,7 @@ impl Part<'_> {
         &self,
         rows: Range<usize>,
         chunk: usize,
-        mut run: impl FnMut(&Batch, &mut Answers) -> Result<(), Refusal>,
+        mut run: impl FnMut(&Batch, &mut Answers) -> Result<(), SetError>,
     ) -> PyResult<Counts> {
         let (mut batch, mut found) = (Batch::new(self.encoding), Answers::new());
         let (mut all, mut scratch) = (Answers::new(), Vec::new());
@@ -207,7 +204,7 @@ impl Part<'_> {
             let rows = start..rows.end.min(start + chunk);
             batch.clear();
             self.source.read(rows.clone(), self.encoding, &mut batch)?;
-            run(&batch, &mut found).map_err(errors::refused)?;
+            run(&batch, &mut found)?;
             if let Some(out) = self.out {
                 let mut answers = &found;
                 if !batch.nulls.is_empty() {
@@ -238,76 +235,5 @@ fn with_nulls(found: &Answers, nulls: &[usize], answer_of_null: bool, answers: &
     answers.fill_with(len, |row| match nulls.next_if_eq(&row) {
         Some(_) => answer_of_null,
         None => found.next().unwrap_or(false),
-    });
-}
-
-/// The number of batches that run now.
-static RUNNING: AtomicUsize = AtomicUsize::new(0);
-
-/// The process whose batches `RUNNING` counts. A fork copies the number, but not the threads.
-static PROCESS: AtomicU32 = AtomicU32::new(0);
-
-/// True if the interpreter exits.
-static IS_EXITING: AtomicBool = AtomicBool::new(false);
-
-/// The thread that runs the exit handlers. This thread may go on with batches: Python ends all other
-/// threads.
-static LAST_THREAD: OnceLock<ThreadId> = OnceLock::new();
-
-/// A batch in progress.
-pub struct Running;
-
-impl Running {
-    /// Counts a batch as running until dropped.
-    ///
-    /// # Errors
-    ///
-    /// `RuntimeError` if the interpreter exits.
-    pub fn start() -> PyResult<Self> {
-        forget_parent();
-        RUNNING.fetch_add(1, Ordering::SeqCst);
-        let running = Self;
-        check_exit()?;
-        Ok(running)
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        // A batch whose progress function forks goes on in the new process, which does not count it.
-        let minus_one = |running: usize| running.checked_sub(1);
-        _ = RUNNING.fetch_update(Ordering::SeqCst, Ordering::SeqCst, minus_one);
-    }
-}
-
-/// Sets the number of batches to 0 if the batches run in the process that forked this one.
-fn forget_parent() {
-    let id = std::process::id();
-    if PROCESS.swap(id, Ordering::SeqCst) != id {
-        RUNNING.store(0, Ordering::SeqCst);
-    }
-}
-
-fn check_exit() -> PyResult<()> {
-    if IS_EXITING.load(Ordering::SeqCst) && LAST_THREAD.get() != Some(&thread::current().id()) {
-        return Err(PyRuntimeError::new_err("the interpreter exits"));
-    }
-    Ok(())
-}
-
-/// Ends the batches of daemon threads before the interpreter exits. A thread that attaches to an
-/// interpreter after its end would be killed, and its stack cannot be unwound.
-#[pyfunction]
-pub fn end_batches(py: Python<'_>) {
-    /// A step takes about 30 ms. After this time, the interpreter exits in any case.
-    const DEADLINE: Duration = Duration::from_secs(2);
-    _ = LAST_THREAD.set(thread::current().id());
-    IS_EXITING.store(true, Ordering::SeqCst);
-    forget_parent();
-    let began = Instant::now();
-    py.detach(|| {
-        while RUNNING.load(Ordering::SeqCst) > 0 && began.elapsed() < DEADLINE {
-            std::thread::sleep(Duration::from_millis(1));
-        }
     });
 }

@@ -13,9 +13,9 @@ use crate::batch::{self, Call};
 use crate::decode_args::DecodeArgs;
 use crate::handle::Handle;
 use crate::output::Output;
-use crate::refusal::Refusal;
 use crate::report::Report;
-use crate::set::SharedSet;
+use crate::set::LockedSet;
+use crate::set_error::SetError;
 use crate::source::Source;
 use crate::source::buffer::BufferSource;
 use crate::state::{Operation, State};
@@ -23,15 +23,15 @@ use crate::{errors, merge, objects, pickle, storage};
 
 /// A set of items. The Python classes `tamis.Bloom` and so on extend this class.
 #[pyclass(frozen, subclass, module = "tamis._tamis")]
-pub struct Core(pub SharedSet);
+pub struct Core(pub LockedSet);
 
 #[pymethods]
 impl Core {
     /// Takes the set of a handle.
     #[new]
     fn new(handle: &Handle) -> PyResult<Self> {
-        let (state, ages) = handle.take()?;
-        Ok(Self(SharedSet::new(state, ages)))
+        let (state, uses_clock) = handle.take()?;
+        Ok(Self(LockedSet::new(state, uses_clock)))
     }
 
     /// Runs an operation on an array.
@@ -70,7 +70,7 @@ impl Core {
     fn _remove(&self, py: Python<'_>, item: &Bound<'_, PyAny>) -> PyResult<bool> {
         let keys = self.0.encode(item.as_borrowed())?;
         let removed = self.0.state().write_now(py, |state| state.remove(&keys))?;
-        match removed.map_err(errors::refused)? {
+        match removed? {
             Removed::Yes => Ok(true),
             Removed::Absent => Ok(false),
             Removed::Saturated => Err(errors::new(
@@ -85,7 +85,7 @@ impl Core {
     fn _add_copy(&self, py: Python<'_>, item: &Bound<'_, PyAny>) -> PyResult<bool> {
         let keys = self.0.encode(item.as_borrowed())?;
         let is_new = self.0.state().write_now(py, |state| state.insert_copy(&keys))?;
-        let is_new = is_new.map_err(errors::refused)?;
+        let is_new = is_new?;
         self.0.count_new(py, u64::from(is_new))?;
         Ok(is_new)
     }
@@ -94,7 +94,7 @@ impl Core {
     fn _count(&self, py: Python<'_>, item: &Bound<'_, PyAny>) -> PyResult<u64> {
         let keys = self.0.encode(item.as_borrowed())?;
         let count = self.0.state().read_now(py, |state| state.count(&keys))?;
-        count.map_err(errors::refused)
+        count.map_err(PyErr::from)
     }
 
     /// Merges all items of another set.
@@ -115,7 +115,7 @@ impl Core {
     /// Sets the time of a window, in milliseconds since the epoch that the program chose.
     fn _advance(&self, py: Python<'_>, now_millis: u64) -> PyResult<()> {
         let is_closed = self.0.state().read_now(py, |state| matches!(state, State::Closed))?;
-        if self.0.ages() && !is_closed {
+        if self.0.uses_clock() && !is_closed {
             return Err(PyValueError::new_err(
                 "the window has the clock of the system: create and open it with clock=False to \
                  set its time",
@@ -123,9 +123,9 @@ impl Core {
         }
         let done = self.0.state().write_now(py, |state| {
             state.advance(now_millis);
-            if matches!(state, State::Closed) { Err(Refusal::Closed) } else { Ok(()) }
+            if matches!(state, State::Closed) { Err(SetError::Closed) } else { Ok(()) }
         })?;
-        done.map_err(errors::refused)
+        done.map_err(PyErr::from)
     }
 
     /// Closes the file of a mapped filter, or syncs and closes the file of a `DigestFile`. Later
@@ -133,13 +133,13 @@ impl Core {
     /// closes raise the error again.
     fn _close(&self, py: Python<'_>) -> PyResult<()> {
         let mut state = self.0.state().write(py)?;
-        py.detach(|| state.close()).map_err(errors::refused)
+        py.detach(|| state.close()).map_err(PyErr::from)
     }
 
     /// Waits until all items of a `DigestFile` are on the disk.
     fn _sync(&self, py: Python<'_>) -> PyResult<()> {
         let mut state = self.0.state().write(py)?;
-        py.detach(|| state.sync()).map_err(errors::refused)
+        py.detach(|| state.sync()).map_err(PyErr::from)
     }
 
     /// Returns how many nulls the batches of this object skipped.
@@ -150,14 +150,13 @@ impl Core {
 
     /// Returns True if no item was inserted.
     fn _is_empty(&self, py: Python<'_>) -> PyResult<bool> {
-        self.0.read(py, State::is_empty)?.map_err(errors::refused)
+        self.0.read(py, State::is_empty)?.map_err(PyErr::from)
     }
 
     /// Returns the number of items of an exact set.
     fn _len(&self, py: Python<'_>) -> PyResult<u64> {
         let len = self.0.state().read_now(py, State::exact_len)?;
-        len.map_err(errors::refused)?
-            .ok_or_else(|| PyTypeError::new_err("only exact sets have a length"))
+        len?.ok_or_else(|| PyTypeError::new_err("only exact sets have a length"))
     }
 
     /// Returns True if both sets have the same parameters and the same bits.
@@ -167,20 +166,20 @@ impl Core {
 
     /// Returns the report about the set, as pairs of name and value.
     fn _report<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let report = self.0.read(py, Report::new)?.map_err(errors::refused)?;
+        let report = self.0.read(py, Report::new)??;
         report.to_dict(py)
     }
 
     /// Returns the capacity, the planned rate and the size in bytes.
     fn _plan(&self, py: Python<'_>) -> PyResult<(Option<u64>, Option<f64>, u64)> {
-        let report = self.0.read(py, Report::of_plan)?.map_err(errors::refused)?;
+        let report = self.0.read(py, Report::of_plan)??;
         Ok(report.plan())
     }
 
     /// Returns an independent copy in memory, which can change.
     fn _copy(&self, py: Python<'_>) -> PyResult<Handle> {
-        let copy = self.0.read(py, storage::copy)?.map_err(errors::refused)?;
-        Ok(Handle::new(copy, self.0.ages()))
+        let copy = self.0.read(py, storage::copy)??;
+        Ok(Handle::new(copy, self.0.uses_clock()))
     }
 
     /// Returns the bytes of the set's file, in the format `format`.
@@ -210,14 +209,18 @@ impl Core {
         self.0.read(py, |state| storage::save(state, &path, format, &options))?
     }
 
-    /// Tests or inserts the items of an iterable. Returns a list of answers.
+    /// Tests or inserts the items of an iterable, or the items `start..stop` of a list. Returns a list
+    /// of answers.
+    #[pyo3(signature = (items, is_insert, start=0, stop=usize::MAX))]
     fn _list<'py>(
         &self,
         items: &Bound<'py, PyAny>,
         is_insert: bool,
+        start: usize,
+        stop: usize,
     ) -> PyResult<Bound<'py, PyList>> {
         let operation = if is_insert { Operation::Insert } else { Operation::Contains };
-        objects::answers(&self.0, items, operation)
+        objects::answers(&self.0, items, start..stop, operation)
     }
 
     /// Returns the bytes and the other values from which `Handle._unpickle` restores the set.
@@ -225,8 +228,9 @@ impl Core {
         pickle::pickle(&self.0, py)
     }
 
-    /// Inserts the items of an iterable.
-    fn _update(&self, items: &Bound<'_, PyAny>) -> PyResult<()> {
-        objects::update(&self.0, items)
+    /// Inserts the items of an iterable, or the items `start..stop` of a list.
+    #[pyo3(signature = (items, start=0, stop=usize::MAX))]
+    fn _update(&self, items: &Bound<'_, PyAny>, start: usize, stop: usize) -> PyResult<()> {
+        objects::update(&self.0, items, start..stop)
     }
 }

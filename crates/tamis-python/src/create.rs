@@ -12,7 +12,7 @@ use tamis_formats::TamisFile;
 use crate::errors;
 use crate::handle::Handle;
 use crate::state::State;
-use crate::state::durable::DurableSet;
+use crate::state::exact::ExactSet;
 
 /// All kinds of filters, in the order of a plan.
 const KINDS: [Kind; 7] = [
@@ -148,8 +148,8 @@ pub fn create_window(
     let window =
         plan.and_then(|plan| Window::from_plan(&plan, hasher, span)).map_err(plan_error)?;
     let window = if refresh { window.refreshing() } else { window };
-    let ages = clock && seconds.is_some();
-    Ok(Handle::new(State::Owned(Box::new(TamisFile::new(window.into()))), ages))
+    let uses_clock = clock && seconds.is_some();
+    Ok(Handle::new(State::Owned(Box::new(TamisFile::new(window.into()))), uses_clock))
 }
 
 /// Creates an empty exact set of hashes.
@@ -166,12 +166,12 @@ pub fn create_digests(
         64 => {
             let mut set = DigestSet::new();
             set.set_expected(items);
-            State::Digests64(set, hasher)
+            State::Exact64(Box::new(ExactSet::new(set, hasher)))
         }
         128 => {
             let mut set = DigestSet::new();
             set.set_expected(items);
-            State::Digests128(set, hasher)
+            State::Exact128(Box::new(ExactSet::new(set, hasher)))
         }
         _ => return Err(PyValueError::new_err(format!("bits must be 64 or 128, and not {bits}"))),
     };
@@ -190,13 +190,13 @@ pub fn open_digests(
 ) -> PyResult<Handle> {
     let (hasher, path) = (hasher(Some(key), 0)?, path.extract::<std::path::PathBuf>()?);
     let state = py.detach(|| match bits {
-        64 => DurableSet::open(&path, description, hasher)
-            .map(|set| Some(State::Durable64(Box::new(set)))),
-        128 => DurableSet::open(&path, description, hasher)
-            .map(|set| Some(State::Durable128(Box::new(set)))),
+        64 => ExactSet::open(&path, description, hasher)
+            .map(|set| Some(State::Exact64(Box::new(set)))),
+        128 => ExactSet::open(&path, description, hasher)
+            .map(|set| Some(State::Exact128(Box::new(set)))),
         _ => Ok(None),
     });
-    let Some(state) = state.map_err(errors::refused)? else {
+    let Some(state) = state? else {
         return Err(PyValueError::new_err(format!("bits must be 64 or 128, and not {bits}")));
     };
     Ok(Handle::new(state, false))

@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyType;
 use tamis_formats::FileErrorKind;
 
-use crate::refusal::Refusal;
+use crate::set_error::SetError;
 
 /// Creates an exception of a class of `tamis/_errors.py`.
 pub fn new(class: &str, message: impl Display) -> PyErr {
@@ -58,22 +58,27 @@ where
     })
 }
 
-/// Returns the exception for the refusal of a set.
-pub fn refused(refusal: Refusal) -> PyErr {
-    match refusal {
-        Refusal::Closed => new("ClosedError", "the file of this filter is closed"),
-        Refusal::ReadOnly => new(
-            "ReadOnlyError",
-            "this filter is in a mapped file, which cannot change: change f.copy(), and write it \
-             with save(path)",
-        ),
-        Refusal::Full { why, inserted: 0 } => new("FullError", why),
-        Refusal::Full { why, .. } => {
-            new("FullError", format!("{why}; all items before this item were inserted"))
+impl From<SetError> for PyErr {
+    fn from(error: SetError) -> Self {
+        match error {
+            SetError::Closed => new("ClosedError", "the file of this filter is closed"),
+            SetError::ReadOnly => new(
+                "ReadOnlyError",
+                "this filter is in a mapped file, which cannot change: change f.copy(), and write it \
+                 with save(path)",
+            ),
+            SetError::Full { why, inserted: 0 } => new("FullError", why),
+            SetError::Full { why, .. } => {
+                new("FullError", format!("{why}; all items before this item were inserted"))
+            }
+            SetError::File(why) => new("FileError", why),
+            SetError::System { path, number } => {
+                let error = io::Error::from_raw_os_error(number);
+                file(&path, &error, &error.to_string())
+            }
+            SetError::Damaged(why) | SetError::Rejected(why) => new("FormatError", why),
+            SetError::Memory => PyMemoryError::new_err("no memory for more items"),
+            SetError::Unsupported(why) => PyTypeError::new_err(why),
         }
-        Refusal::File(why) => new("FileError", why),
-        Refusal::Damaged(why) | Refusal::Rejected(why) => new("FormatError", why),
-        Refusal::Memory => PyMemoryError::new_err("no memory for more items"),
-        Refusal::Unsupported(why) => PyTypeError::new_err(why),
     }
 }

@@ -17,7 +17,7 @@ use crate::decode_args::DecodeArgs;
 use crate::errors;
 use crate::handle::Handle;
 use crate::raw::map::{MappedFile, MappedWords};
-use crate::refusal::Refusal;
+use crate::set_error::SetError;
 use crate::state::{Foreign, State};
 
 /// Finds a format by its name.
@@ -128,7 +128,7 @@ fn regular_file(path: &Path) -> PyResult<File> {
 
 fn unread(path: &Path, error: &std::io::Error) -> PyErr {
     match error.kind() {
-        std::io::ErrorKind::OutOfMemory => errors::refused(Refusal::Memory),
+        std::io::ErrorKind::OutOfMemory => PyErr::from(SetError::Memory),
         _ => errors::file(path, error, &error.to_string()),
     }
 }
@@ -156,8 +156,8 @@ fn map(path: &Path, file: &File, verify: bool) -> PyResult<Handle> {
     let words = |range| MappedWords::new(mapped.clone(), range);
     match TamisFile::view_in(mapped.bytes(), words) {
         Ok(view) => {
-            let ages = has_seconds(&view.filter);
-            Ok(Handle::new(State::Mapped(Box::new(view)), ages))
+            let uses_clock = has_seconds(&view.filter);
+            Ok(Handle::new(State::Mapped(Box::new(view)), uses_clock))
         }
         Err(error) if error.kind == DecodeErrorKind::NotInPlace => {
             let file = TamisFile::decode(mapped.bytes()).map_err(failed)?;
@@ -173,8 +173,8 @@ fn has_seconds<B: tamis::Bits<Word = u64>>(filter: &AnyFilter<B>) -> bool {
 }
 
 fn own_handle(file: TamisFile) -> Handle {
-    let ages = has_seconds(&file.filter);
-    Handle::new(State::Owned(Box::new(file)), ages)
+    let uses_clock = has_seconds(&file.filter);
+    Handle::new(State::Owned(Box::new(file)), uses_clock)
 }
 
 /// Whether an option that has no effect on a file is an error.
@@ -234,7 +234,7 @@ pub fn decode(
 pub fn undecoded(error: &DecodeError, format: &Format) -> PyErr {
     match error.kind {
         DecodeErrorKind::Memory(_) | DecodeErrorKind::Plan(PlanError::Memory(_)) => {
-            errors::refused(Refusal::Memory)
+            PyErr::from(SetError::Memory)
         }
         _ => errors::new("FormatError", format!("as {}: {error}", format.name)),
     }

@@ -11,21 +11,21 @@ use crate::state::State;
 #[pyclass(frozen, module = "tamis._tamis")]
 pub struct Handle {
     set: Mutex<Option<State>>,
-    ages: bool,
+    uses_clock: bool,
     #[pyo3(get)]
     class_name: &'static str,
 }
 
 impl Handle {
-    /// Creates a handle. `ages` is true if the set forgets items by the clock of the system.
-    pub fn new(set: State, ages: bool) -> Self {
+    /// Creates a handle. `uses_clock` is true if the set forgets items by the clock of the system.
+    pub fn new(set: State, uses_clock: bool) -> Self {
         let class_name = class_name(&set);
-        Self { set: Mutex::new(Some(set)), ages, class_name }
+        Self { set: Mutex::new(Some(set)), uses_clock, class_name }
     }
 
     /// Lets the program set the time of the set if `clock` is false.
     pub fn with_clock(self, clock: bool) -> Self {
-        Self { ages: self.ages && clock, ..self }
+        Self { uses_clock: self.uses_clock && clock, ..self }
     }
 
     /// Takes the set out of the handle.
@@ -36,7 +36,7 @@ impl Handle {
     pub fn take(&self) -> PyResult<(State, bool)> {
         let set = self.set.lock().unwrap_or_else(PoisonError::into_inner).take();
         let set = set.ok_or_else(|| PyValueError::new_err("the handle is empty"))?;
-        Ok((set, self.ages))
+        Ok((set, self.uses_clock))
     }
 }
 
@@ -45,8 +45,9 @@ fn class_name(set: &State) -> &'static str {
     use tamis::Kind;
     match set {
         State::Shared(_) => "SharedBloom",
-        State::Digests64(..) | State::Digests128(..) => "DigestSet",
-        State::Durable64(_) | State::Durable128(_) => "DigestFile",
+        State::Exact64(set) if set.has_file() => "DigestFile",
+        State::Exact128(set) if set.has_file() => "DigestFile",
+        State::Exact64(_) | State::Exact128(_) => "DigestSet",
         State::Integers(_) => "IntSet",
         State::Foreign(_) | State::Closed => "ForeignFilter",
         State::Owned(_) | State::Mapped(_) => match set.kind() {

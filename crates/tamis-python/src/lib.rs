@@ -3,12 +3,12 @@
 //!
 //! ```text
 //! item in f, f.add(item) → raw/slots → core ─┐
-//! lists → core/objects ──────────────────────┼→ keys → state → tamis, tamis-formats
-//! arrays → source/ → batch ──────────────────┘
+//! lists → objects ───────────────────────────┼→ keys → state → tamis, tamis-formats
+//! arrays → source/ → batch → output ─────────┘
 //! ```
 //!
 //! `item` converts a Python object to the stable bytes of an item, `keys` holds a batch of items in
-//! the form in which a set tests them, and `state` is the set. `raw/guarded` lets Python threads
+//! the form in which a set tests them, and `state` is the set. `raw/gil_rw_lock` lets Python threads
 //! share a set.
 
 mod arrays;
@@ -17,6 +17,7 @@ mod core;
 mod create;
 mod decode_args;
 mod errors;
+mod exit;
 mod files;
 mod handle;
 mod item;
@@ -26,9 +27,10 @@ mod objects;
 mod output;
 mod pickle;
 mod raw;
-mod refusal;
 mod report;
+mod saturation;
 mod set;
+mod set_error;
 mod source;
 mod state;
 mod storage;
@@ -64,7 +66,7 @@ fn _tamis(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(files::open_file, module)?)?;
     module.add_function(wrap_pyfunction!(files::open_bytes, module)?)?;
     module.add_function(wrap_pyfunction!(files::create_foreign, module)?)?;
-    let end_batches = wrap_pyfunction!(batch::end_batches, module)?;
+    let end_batches = wrap_pyfunction!(exit::end_batches, module)?;
     module.py().import("atexit")?.call_method1("register", (end_batches,))?;
     Ok(())
 }

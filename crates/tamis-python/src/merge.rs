@@ -4,14 +4,16 @@ use std::borrow::Cow;
 use std::ptr;
 
 use pyo3::prelude::*;
-use tamis::{Answers, AnyFilter, Bits, Digest, DigestSet, Hasher, MergeError};
+use tamis::{Answers, AnyFilter, Bits, MergeError};
 use tamis_formats::TamisFile;
+use tamis_state::StoredDigest;
 
 use crate::errors;
-use crate::raw::guarded::Guarded;
-use crate::refusal::Refusal;
-use crate::set::SharedSet;
+use crate::raw::gil_rw_lock::GilRwLock;
+use crate::set::LockedSet;
+use crate::set_error::SetError;
 use crate::state::State;
+use crate::state::exact::ExactSet;
 use crate::storage::{copy, owned};
 
 /// Merges all items of `other` into `slf`.
@@ -19,16 +21,16 @@ use crate::storage::{copy, owned};
 /// # Errors
 ///
 /// `MergeError` if the sets differ in their layout or there is no space.
-pub fn merge(py: Python<'_>, slf: &SharedSet, other: &SharedSet) -> PyResult<()> {
+pub fn merge(py: Python<'_>, slf: &LockedSet, other: &LockedSet) -> PyResult<()> {
     if ptr::eq(slf, other) {
         // A merge reads the other set while it writes this one.
         let mut state = slf.state().write(py)?;
         return py.detach(|| {
-            let same = copy(&state).map_err(errors::refused)?;
+            let same = copy(&state)?;
             merge_into(&mut state, &same)
         });
     }
-    let (mut state, other) = Guarded::write_and_read(py, slf.state(), other.state())?;
+    let (mut state, other) = GilRwLock::write_and_read(py, slf.state(), other.state())?;
     py.detach(|| merge_into(&mut state, &other))?;
     drop((state, other));
     slf.check_after_merge(py)
@@ -54,30 +56,8 @@ fn merge_into(state: &mut State, other: &State) -> PyResult<()> {
         (State::Shared(into), State::Shared(from)) => into.merge(&**from),
         (State::Shared(into), State::Owned(from)) => merge_shared(into, &from.filter)?,
         (State::Shared(into), State::Mapped(from)) => merge_shared(into, &from.filter)?,
-        (State::Digests64(into, hasher), from)
-            if digests64(from).is_some_and(|it| it.1 == *hasher) =>
-        {
-            let (from, _) = digests64(from).expect("checked above");
-            return each_batch(from, |digests, new| Ok(into.insert_each(digests, new)?));
-        }
-        (State::Digests128(into, hasher), from)
-            if digests128(from).is_some_and(|it| it.1 == *hasher) =>
-        {
-            let (from, _) = digests128(from).expect("checked above");
-            return each_batch(from, |digests, new| Ok(into.insert_each(digests, new)?));
-        }
-        (State::Durable64(into), from)
-            if digests64(from).is_some_and(|it| it.1 == into.hasher()) =>
-        {
-            let (from, _) = digests64(from).expect("checked above");
-            return each_batch(from, |digests, new| into.insert(digests, new));
-        }
-        (State::Durable128(into), from)
-            if digests128(from).is_some_and(|it| it.1 == into.hasher()) =>
-        {
-            let (from, _) = digests128(from).expect("checked above");
-            return each_batch(from, |digests, new| into.insert(digests, new));
-        }
+        (State::Exact64(into), State::Exact64(from)) => return merge_exact(into, from),
+        (State::Exact128(into), State::Exact128(from)) => return merge_exact(into, from),
         (State::Integers(into), State::Integers(from)) => {
             into.or(from);
             Ok(())
@@ -86,8 +66,8 @@ fn merge_into(state: &mut State, other: &State) -> PyResult<()> {
             let merged = into.contents.merge(&from.contents);
             return merged.map_err(|error| errors::new("MergeError", error));
         }
-        (State::Mapped(_), _) => return Err(errors::refused(Refusal::ReadOnly)),
-        (State::Closed, _) | (_, State::Closed) => return Err(errors::refused(Refusal::Closed)),
+        (State::Mapped(_), _) => return Err(PyErr::from(SetError::ReadOnly)),
+        (State::Closed, _) | (_, State::Closed) => return Err(PyErr::from(SetError::Closed)),
         _ => {
             return Err(errors::new(
                 "MergeError",
@@ -108,38 +88,21 @@ fn merge_shared<B: Bits<Word = u64>>(
     }
 }
 
-/// Returns the 64-bit digests of an exact set, and their hash function.
-fn digests64(state: &State) -> Option<(&DigestSet<u64>, Hasher)> {
-    match state {
-        State::Digests64(set, hasher) => Some((set, *hasher)),
-        State::Durable64(set) => Some((set.set(), set.hasher())),
-        _ => None,
+fn merge_exact<D: StoredDigest>(into: &mut ExactSet<D>, from: &ExactSet<D>) -> PyResult<()> {
+    if into.hasher() != from.hasher() {
+        return Err(errors::new(
+            "MergeError",
+            "the sets have different keys or seeds: create both with the same key",
+        ));
     }
-}
-
-/// Returns the 128-bit digests of an exact set, and their hash function.
-fn digests128(state: &State) -> Option<(&DigestSet<u128>, Hasher)> {
-    match state {
-        State::Digests128(set, hasher) => Some((set, *hasher)),
-        State::Durable128(set) => Some((set.set(), set.hasher())),
-        _ => None,
-    }
-}
-
-/// Calls `each` with all digests of a set, in batches. Calls `each` also for an empty set, so that
-/// the merge of an empty set has the errors of other merges.
-fn each_batch<D: Digest>(
-    from: &DigestSet<D>,
-    mut each: impl FnMut(&[D], &mut Answers) -> Result<(), Refusal>,
-) -> PyResult<()> {
-    const BATCH: usize = 1024;
-    let (mut digests, mut new) = (Vec::with_capacity(BATCH), Answers::new());
-    let mut from = from.iter();
+    let (mut digests, mut new) = (Vec::with_capacity(1024), Answers::new());
+    let mut from = from.digests().iter();
     loop {
         digests.clear();
-        digests.extend(from.by_ref().take(BATCH));
-        each(&digests, &mut new).map_err(errors::refused)?;
-        if digests.len() < BATCH {
+        digests.extend(from.by_ref().take(1024));
+        // An empty batch gets the errors of other batches.
+        into.insert_each(&digests, &mut new)?;
+        if digests.is_empty() {
             return Ok(());
         }
     }
@@ -150,16 +113,16 @@ fn each_batch<D: Digest>(
 /// # Errors
 ///
 /// The exception of a signal handler.
-pub fn equals(py: Python<'_>, slf: &SharedSet, other: &SharedSet) -> PyResult<bool> {
+pub fn equals(py: Python<'_>, slf: &LockedSet, other: &LockedSet) -> PyResult<bool> {
     if ptr::eq(slf, other) {
         return Ok(true);
     }
-    let (one, two) = Guarded::read_both(py, slf.state(), other.state())?;
+    let (one, two) = GilRwLock::read_both(py, slf.state(), other.state())?;
     Ok(py.detach(|| match (&*one, &*two) {
         (State::Mapped(one), State::Mapped(two)) => one.filter == two.filter,
         (State::Shared(one), State::Shared(two)) => one == two,
-        (State::Digests64(one, a), State::Digests64(two, b)) => a == b && one == two,
-        (State::Digests128(one, a), State::Digests128(two, b)) => a == b && one == two,
+        (State::Exact64(one), State::Exact64(two)) => one == two,
+        (State::Exact128(one), State::Exact128(two)) => one == two,
         (State::Integers(one), State::Integers(two)) => one == two,
         (State::Foreign(one), State::Foreign(two)) => {
             one.format.name == two.format.name && one.contents == two.contents

@@ -1,29 +1,33 @@
 //! Lookups and inserts of the items of Python iterables.
 
+use std::ops::Range;
+
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyList};
 
 use crate::keys::{Encoding, Keys};
 use crate::raw::hash::hash_list;
-use crate::set::SharedSet;
+use crate::set::LockedSet;
 use crate::state::Operation;
 
 /// The number of items that are hashed before the set tests these items.
 const CHUNK: usize = 1024;
 
-/// Runs an operation on each item. Returns one answer for each item.
+/// Runs an operation on each item, and returns one answer for each item. `range` limits the items of a
+/// list.
 ///
 /// # Errors
 ///
-/// The exception for an item that the set cannot hold, the refusal of the set, or the exception of
+/// The exception for an item that the set cannot hold, the error of the set, or the exception of
 /// the iterable. The items of earlier chunks have been inserted.
 pub fn answers<'py>(
-    set: &SharedSet,
+    set: &LockedSet,
     items: &Bound<'py, PyAny>,
+    range: Range<usize>,
     operation: Operation,
 ) -> PyResult<Bound<'py, PyList>> {
     let list = PyList::empty(items.py());
-    each_chunk(set, items, operation, |found| {
+    each_chunk(set, items, range, operation, |found| {
         for answer in found.iter() {
             list.append(PyBool::new(items.py(), answer))?;
         }
@@ -32,18 +36,19 @@ pub fn answers<'py>(
     Ok(list)
 }
 
-/// Inserts each item.
+/// Inserts each item. `range` limits the items of a list.
 ///
 /// # Errors
 ///
 /// As [`answers`].
-pub fn update(set: &SharedSet, items: &Bound<'_, PyAny>) -> PyResult<()> {
-    each_chunk(set, items, Operation::Insert, |_| Ok(()))
+pub fn update(set: &LockedSet, items: &Bound<'_, PyAny>, range: Range<usize>) -> PyResult<()> {
+    each_chunk(set, items, range, Operation::Insert, |_| Ok(()))
 }
 
 fn each_chunk(
-    set: &SharedSet,
+    set: &LockedSet,
     items: &Bound<'_, PyAny>,
+    range: Range<usize>,
     operation: Operation,
     mut each: impl FnMut(&tamis::Answers) -> PyResult<()>,
 ) -> PyResult<()> {
@@ -55,12 +60,14 @@ fn each_chunk(
         py.check_signals()
     };
     if let Ok(list) = items.cast_exact::<PyList>() {
-        let mut index = 0;
-        while index < list.len() {
+        let mut index = range.start;
+        // Another thread may change the list.
+        while index < list.len().min(range.end) {
             if let (Encoding::Hash64(hasher), Keys::Hash64(hashes)) = (encoding, &mut keys) {
-                index = hash_list(hasher, list, index, hashes, CHUNK);
+                index = hash_list(hasher, list, index..range.end, hashes, CHUNK);
             }
             if keys.len() < CHUNK
+                && index < range.end
                 && let Ok(item) = list.get_item(index)
             {
                 encoding.push(item.as_borrowed(), &mut keys)?;

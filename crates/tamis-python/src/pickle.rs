@@ -3,15 +3,18 @@
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
-use tamis::{Answers, Digest, DigestSet, Hasher, SharedBloom};
+use tamis::{Answers, DigestSet, Hasher, SharedBloom};
 use tamis_formats::{FORMATS, TamisFile};
+use tamis_state::StoredDigest;
 
 use crate::decode_args::DecodeArgs;
 use crate::errors;
 use crate::files::{self, Check};
 use crate::handle::Handle;
-use crate::set::SharedSet;
+use crate::set::LockedSet;
+use crate::set_error::SetError;
 use crate::state::State;
+use crate::state::exact::ExactSet;
 use crate::storage;
 
 /// The number of bytes before the digests: the hash function, and its seed or key.
@@ -28,10 +31,11 @@ impl Handle {
         extras: &Bound<'_, PyDict>,
     ) -> PyResult<Handle> {
         let get = |name| extras.get_item(name);
-        let ages = get("ages")?.is_some_and(|ages| ages.is_truthy().unwrap_or(false));
+        let uses_clock =
+            get("uses_clock")?.is_some_and(|uses_clock| uses_clock.is_truthy().unwrap_or(false));
         if let Some(bits) = get("bits")? {
             let bits: u32 = bits.extract()?;
-            let state = py.detach(|| digests(bits, data)).map_err(PyValueError::new_err)?;
+            let state = py.detach(|| digests(bits, data))?;
             return Ok(Handle::new(state, false));
         }
         if let Some(options) = get("options")? {
@@ -47,7 +51,7 @@ impl Handle {
             let filter = filter.map_err(|error| errors::new("FormatError", error))?;
             return Ok(Handle::new(State::Shared(Box::new(filter)), false));
         }
-        Ok(Handle::new(State::Owned(Box::new(file)), ages))
+        Ok(Handle::new(State::Owned(Box::new(file)), uses_clock))
     }
 
     /// Converts a Bloom filter of the file `path` into a filter that threads share. Copies no bits.
@@ -70,19 +74,19 @@ impl Handle {
 ///
 /// The exception for a closed file.
 pub fn pickle<'py>(
-    shared: &SharedSet,
+    shared: &LockedSet,
     py: Python<'py>,
 ) -> PyResult<(Bound<'py, PyBytes>, Bound<'py, PyDict>)> {
     let extras = PyDict::new(py);
     let state = shared.state().read(py)?;
     let bytes = match &*state {
-        State::Digests64(set, hasher) => {
+        State::Exact64(set) => {
             extras.set_item("bits", 64)?;
-            py.detach(|| digest_bytes(set, *hasher, u64::to_le_bytes))
+            py.detach(|| digest_bytes(set))?
         }
-        State::Digests128(set, hasher) => {
+        State::Exact128(set) => {
             extras.set_item("bits", 128)?;
-            py.detach(|| digest_bytes(set, *hasher, u128::to_le_bytes))
+            py.detach(|| digest_bytes(set))?
         }
         State::Foreign(foreign) => {
             extras.set_item("format", foreign.format.name)?;
@@ -95,28 +99,26 @@ pub fn pickle<'py>(
             py.detach(|| storage::to_bytes(&state, None, &DecodeArgs::default()))?
         }
         _ => {
-            extras.set_item("ages", shared.ages())?;
+            extras.set_item("uses_clock", shared.uses_clock())?;
             py.detach(|| storage::to_bytes(&state, None, &DecodeArgs::default()))?
         }
     };
     Ok((python_bytes(py, &bytes)?, extras))
 }
 
-fn digest_bytes<D: Digest, const N: usize>(
-    set: &DigestSet<D>,
-    hasher: Hasher,
-    to_bytes: impl Fn(D) -> [u8; N],
-) -> Vec<u8> {
-    let (number, seed) = hasher.to_parts();
-    let mut bytes = Vec::with_capacity(HEADER_BYTES + set.len() as usize * N);
+fn digest_bytes<D: StoredDigest>(set: &ExactSet<D>) -> Result<Vec<u8>, SetError> {
+    let (number, seed) = set.hasher().to_parts();
+    let mut bytes = Vec::new();
+    let len = HEADER_BYTES + set.digests().len() as usize * size_of::<D>();
+    bytes.try_reserve_exact(len).map_err(|_| SetError::Memory)?;
     bytes.push(number);
     bytes.extend(seed);
-    set.iter().for_each(|digest| bytes.extend(to_bytes(digest)));
-    bytes
+    set.digests().iter().for_each(|digest| bytes.extend_from_slice(digest.to_bytes().as_ref()));
+    Ok(bytes)
 }
 
-fn digests(bits: u32, bytes: &[u8]) -> Result<State, String> {
-    let damaged = || "the bytes are not a pickled DigestSet".to_owned();
+fn digests(bits: u32, bytes: &[u8]) -> PyResult<State> {
+    let damaged = || PyValueError::new_err("the bytes are not a pickled DigestSet");
     let (header, digests) = bytes.split_at_checked(HEADER_BYTES).ok_or_else(damaged)?;
     let seed = header[1..].try_into().expect("16 bytes");
     let hasher = Hasher::from_parts(header[0], seed).ok_or_else(damaged)?;
@@ -124,25 +126,23 @@ fn digests(bits: u32, bytes: &[u8]) -> Result<State, String> {
         return Err(damaged());
     }
     match bits {
-        64 => insert(digests, u64::from_le_bytes).map(|set| State::Digests64(set, hasher)),
-        128 => insert(digests, u128::from_le_bytes).map(|set| State::Digests128(set, hasher)),
+        64 => exact(digests, hasher).map(|set| State::Exact64(Box::new(set))),
+        128 => exact(digests, hasher).map(|set| State::Exact128(Box::new(set))),
         _ => Err(damaged()),
     }
 }
 
-fn insert<D: Digest, const N: usize>(
-    bytes: &[u8],
-    of_bytes: impl Fn([u8; N]) -> D,
-) -> Result<DigestSet<D>, String> {
+fn exact<D: StoredDigest>(bytes: &[u8], hasher: Hasher) -> PyResult<ExactSet<D>> {
     let (mut set, mut new) = (DigestSet::new(), Answers::new());
-    set.reserve((bytes.len() / N) as u64).map_err(|error| error.to_string())?;
+    let no_memory = |_| PyErr::from(SetError::Memory);
+    set.reserve((bytes.len() / size_of::<D>()) as u64).map_err(no_memory)?;
     let mut batch = Vec::with_capacity(1024);
-    for chunk in bytes.chunks(1024 * N) {
+    for chunk in bytes.chunks(1024 * size_of::<D>()) {
         batch.clear();
-        batch.extend(chunk.chunks_exact(N).map(|it| of_bytes(it.try_into().expect("N bytes"))));
-        set.insert_each(&batch, &mut new).map_err(|error| error.to_string())?;
+        D::read_each(chunk, &mut batch);
+        set.insert_each(&batch, &mut new).map_err(no_memory)?;
     }
-    Ok(set)
+    Ok(ExactSet::new(set, hasher))
 }
 
 /// Copies bytes into an object of Python.

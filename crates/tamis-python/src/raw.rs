@@ -2,7 +2,7 @@
 
 pub mod arrow;
 pub mod buffer;
-pub mod guarded;
+pub mod gil_rw_lock;
 pub mod hash;
 pub mod integer;
 pub mod interpreter;

@@ -5,12 +5,12 @@ use pyo3::types::PyDict;
 use tamis::{Bits, Digest, DigestSet, Filter, Hasher, SharedBloom, Span};
 use tamis_formats::{FilterInfo, ItemCount};
 
-use crate::refusal::Refusal;
+use crate::set_error::SetError;
 use crate::state::State;
 use crate::storage;
 
 /// The report of a larger filter comes from a part of the filter.
-const SAMPLE_BYTES: u64 = 64 << 20;
+pub const SAMPLE_BYTES: u64 = 64 << 20;
 
 /// The report about a set.
 pub struct Report {
@@ -26,8 +26,8 @@ impl Report {
     ///
     /// # Errors
     ///
-    /// [`Refusal::Closed`].
-    pub fn new(state: &State) -> Result<Self, Refusal> {
+    /// [`SetError::Closed`].
+    pub fn new(state: &State) -> Result<Self, SetError> {
         let own = |info, is_mapped, is_keyed| Report { info, format: None, is_mapped, is_keyed };
         Ok(match state {
             State::Owned(file) => own(info_of(file), false, file.filter.hasher().is_keyed()),
@@ -43,10 +43,8 @@ impl Report {
                 false,
                 filter.hasher().is_keyed(),
             ),
-            State::Digests64(set, hasher) => digests(set, *hasher),
-            State::Digests128(set, hasher) => digests(set, *hasher),
-            State::Durable64(set) => digests(set.set(), set.hasher()),
-            State::Durable128(set) => digests(set.set(), set.hasher()),
+            State::Exact64(set) => digests(set.digests(), set.hasher()),
+            State::Exact128(set) => digests(set.digests(), set.hasher()),
             State::Integers(set) => {
                 own(exact("integers", set.len(), set.memory_bytes()), false, false)
             }
@@ -62,7 +60,7 @@ impl Report {
                     is_keyed: false,
                 }
             }
-            State::Closed => return Err(Refusal::Closed),
+            State::Closed => return Err(SetError::Closed),
         })
     }
 
@@ -71,8 +69,8 @@ impl Report {
     ///
     /// # Errors
     ///
-    /// [`Refusal::Closed`].
-    pub fn of_plan(state: &State) -> Result<Self, Refusal> {
+    /// [`SetError::Closed`].
+    pub fn of_plan(state: &State) -> Result<Self, SetError> {
         let info = match state {
             State::Owned(file) => file.info_of_plan(),
             State::Mapped(file) => file.info_of_plan(),
@@ -171,40 +169,5 @@ fn exact(kind: &'static str, items: u64, bytes: u64) -> FilterInfo {
         items_are: ItemCount::Exact,
         rate_planned: Some(0.0),
         ..FilterInfo::default()
-    }
-}
-
-/// Returns whether the present rate of a filter exceeds the planned rate, the capacity, and the
-/// planned rate.
-pub fn saturation(state: &State) -> (bool, u64, f64) {
-    fn of<B: Bits<Word = u64>>(file: &tamis_formats::TamisFile<B>) -> (bool, u64, f64) {
-        let plan = file.filter.plan();
-        let is_over = match file.filter.sample(SAMPLE_BYTES) {
-            Some(part) => part.is_over_rate(),
-            None => file.is_over_rate(),
-        };
-        (is_over, plan.items(), plan.rate())
-    }
-    match state {
-        State::Owned(file) => of(file),
-        State::Shared(filter) => {
-            (filter.is_over_rate(), filter.plan().items(), filter.plan().rate())
-        }
-        _ => (false, 0, 0.0),
-    }
-}
-
-/// Returns the number of new items at which the rate is computed for the first time. A filter from
-/// a file may hold items already, so its rate is computed early.
-pub fn first_check(state: &State) -> u64 {
-    match state {
-        State::Owned(file) if file.added > 0 => {
-            file.filter.plan().items().saturating_sub(file.added).max(1)
-        }
-        State::Owned(file) if file.filter.is_empty() => file.filter.plan().items().max(1),
-        State::Owned(_) => 1,
-        State::Shared(filter) if filter.is_empty() => filter.plan().items().max(1),
-        State::Shared(_) => 1,
-        _ => u64::MAX,
     }
 }

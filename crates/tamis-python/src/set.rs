@@ -8,22 +8,21 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use tamis::Hasher;
 
-use crate::errors;
 use crate::keys::{Encoding, Keys};
-use crate::raw::guarded::Guarded;
+use crate::raw::gil_rw_lock::GilRwLock;
 use crate::raw::hash::hash_fast;
-use crate::report;
+use crate::saturation::{self, Saturation};
 use crate::state::{Operation, State};
 
 /// A set that threads share.
-pub struct SharedSet {
+pub struct LockedSet {
     /// The hash function, if a lookup only needs the 64-bit hash of its item.
-    hot: Option<Hasher>,
+    fast_hasher: Option<Hasher>,
     encoding: Option<Encoding>,
     is_shared: bool,
     /// True if the set forgets items by the clock of the system.
-    ages: bool,
-    state: Guarded<State>,
+    uses_clock: bool,
+    state: GilRwLock<State>,
     /// The number of new items since the set was created or read.
     new_items: AtomicU64,
     /// The number of new items at which the rate is computed next.
@@ -33,22 +32,22 @@ pub struct SharedSet {
     nulls: AtomicU64,
 }
 
-impl SharedSet {
-    /// Creates a set that threads share. `ages` is true if the set forgets items by the clock of
+impl LockedSet {
+    /// Creates a set that threads share. `uses_clock` is true if the set forgets items by the clock of
     /// the system.
-    pub fn new(state: State, ages: bool) -> Self {
+    pub fn new(state: State, uses_clock: bool) -> Self {
         let encoding = state.encoding();
-        let hot = match encoding {
-            Some(Encoding::Hash64(hasher)) if !ages => Some(hasher),
+        let fast_hasher = match encoding {
+            Some(Encoding::Hash64(hasher)) if !uses_clock => Some(hasher),
             _ => None,
         };
-        let check_at = report::first_check(&state);
+        let check_at = saturation::first_check(&state);
         Self {
-            hot,
+            fast_hasher,
             encoding,
             is_shared: state.is_shared(),
-            ages,
-            state: Guarded::new(state),
+            uses_clock,
+            state: GilRwLock::new(state),
             new_items: AtomicU64::new(0),
             check_at: AtomicU64::new(check_at),
             is_warned: AtomicBool::new(false),
@@ -60,7 +59,7 @@ impl SharedSet {
     /// Returns `None` otherwise, and for every error.
     #[inline(always)]
     pub fn contains_fast(&self, py: Python<'_>, item: Borrowed<'_, '_, PyAny>) -> Option<bool> {
-        let hash = hash_fast(self.hot?, item)?;
+        let hash = hash_fast(self.fast_hasher?, item)?;
         self.state.try_read_now(py, |state| state.contains_hash(hash))?
     }
 
@@ -76,7 +75,7 @@ impl SharedSet {
         py: Python<'_>,
         item: Borrowed<'_, '_, PyAny>,
     ) -> Option<PyResult<bool>> {
-        let hash = hash_fast(self.hot?, item)?;
+        let hash = hash_fast(self.fast_hasher?, item)?;
         let is_new = if self.is_shared {
             self.state.try_read_now(py, |state| state.insert_hash_shared(hash))?
         } else {
@@ -90,7 +89,7 @@ impl SharedSet {
     ///
     /// # Errors
     ///
-    /// The exception for an item that the set cannot hold, or the refusal of the set.
+    /// The exception for an item that the set cannot hold, or the error of the set.
     #[inline(never)]
     pub fn one(
         &self,
@@ -105,7 +104,7 @@ impl SharedSet {
     ///
     /// # Errors
     ///
-    /// The refusal of the set.
+    /// The error of the set.
     pub fn run_keys(
         &self,
         py: Python<'_>,
@@ -115,7 +114,7 @@ impl SharedSet {
         let mut answers = tamis::Answers::new();
         let now = self.now_millis();
         let done = match operation {
-            Operation::Contains if !self.ages => {
+            Operation::Contains if !self.uses_clock => {
                 self.state.read_now(py, |state| state.contains(keys, &mut answers))?
             }
             Operation::Insert if self.is_shared => {
@@ -131,7 +130,7 @@ impl SharedSet {
                 }
             })?,
         };
-        done.map_err(errors::refused)?;
+        done?;
         if operation == Operation::Insert {
             self.count_new(py, answers.count_ones() as u64)?;
         }
@@ -139,7 +138,7 @@ impl SharedSet {
     }
 
     /// Returns the set.
-    pub fn state(&self) -> &Guarded<State> {
+    pub fn state(&self) -> &GilRwLock<State> {
         &self.state
     }
 
@@ -163,14 +162,14 @@ impl SharedSet {
     }
 
     /// Tests whether the set forgets items by the clock of the system.
-    pub fn ages(&self) -> bool {
-        self.ages
+    pub fn uses_clock(&self) -> bool {
+        self.uses_clock
     }
 
     /// Returns the time of the system, if the set forgets items by this time.
     pub fn now_millis(&self) -> Option<u64> {
         let now = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        self.ages.then(|| now().as_millis() as u64)
+        self.uses_clock.then(|| now().as_millis() as u64)
     }
 
     /// Encodes one item.
@@ -189,13 +188,13 @@ impl SharedSet {
     ///
     /// # Errors
     ///
-    /// The refusal of the set.
+    /// The error of the set.
     pub fn clear(&self, py: Python<'_>) -> PyResult<()> {
         let mut state = self.state.write(py)?;
-        py.detach(|| state.clear()).map_err(errors::refused)?;
+        py.detach(|| state.clear())?;
         self.new_items.store(0, Ordering::Relaxed);
         self.is_warned.store(false, Ordering::Relaxed);
-        self.check_at.store(report::first_check(&state), Ordering::Relaxed);
+        self.check_at.store(saturation::first_check(&state), Ordering::Relaxed);
         Ok(())
     }
 
@@ -246,13 +245,14 @@ impl SharedSet {
 
     #[cold]
     fn check_rate(&self, py: Python<'_>, count: u64) -> PyResult<()> {
-        let (is_over, capacity, rate) = {
+        let found = {
             let state = self.state.read(py)?;
-            py.detach(|| report::saturation(&state))
+            py.detach(|| Saturation::of(&state))
         };
+        let Some(Saturation { is_over_rate, capacity, rate }) = found else { return Ok(()) };
         // The rate is computed again after a sixteenth of the capacity.
         self.check_at.store(count + (capacity / 16).max(64), Ordering::Relaxed);
-        if !is_over || self.is_warned.swap(true, Ordering::Relaxed) {
+        if !is_over_rate || self.is_warned.swap(true, Ordering::Relaxed) {
             return Ok(());
         }
         self.check_at.store(u64::MAX, Ordering::Relaxed);

@@ -1,19 +1,18 @@
 //! The set of items behind a Python object, of any kind.
 
-pub mod durable;
+pub mod exact;
 mod lookup;
 
 use tamis::{
-    Answers, AnyFilter, CompressedSet, DigestSet, Filter as _, Hasher, Kind, Removed, SharedBloom,
-    TryInsert as _,
+    Answers, AnyFilter, CompressedSet, Filter as _, Kind, Removed, SharedBloom, TryInsert as _,
 };
 use tamis_formats::{Contents, Format, Funnel, TamisFile};
 
 use crate::decode_args::DecodeArgs;
 use crate::keys::{Encoding, Keys, slices};
 use crate::raw::map::MappedWords;
-use crate::refusal::Refusal;
-use crate::state::durable::DurableSet;
+use crate::set_error::SetError;
+use crate::state::exact::ExactSet;
 
 /// What a batch does with its items.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,13 +32,9 @@ pub enum State {
     /// A Bloom filter into which several threads insert at the same time.
     Shared(Box<SharedBloom>),
     /// An exact set of 64-bit hashes.
-    Digests64(DigestSet<u64>, Hasher),
+    Exact64(Box<ExactSet<u64>>),
     /// An exact set of 128-bit hashes.
-    Digests128(DigestSet<u128>, Hasher),
-    /// An exact set of 64-bit hashes that are also in a file.
-    Durable64(Box<DurableSet<u64>>),
-    /// An exact set of 128-bit hashes that are also in a file.
-    Durable128(Box<DurableSet<u128>>),
+    Exact128(Box<ExactSet<u128>>),
     /// An exact set of integers.
     Integers(CompressedSet),
     /// A filter of another system.
@@ -70,10 +65,8 @@ impl State {
             State::Owned(file) => Encoding::Hash64(file.filter.hasher()),
             State::Mapped(file) => Encoding::Hash64(file.filter.hasher()),
             State::Shared(filter) => Encoding::Hash64(filter.hasher()),
-            State::Digests64(_, hasher) => Encoding::Hash64(*hasher),
-            State::Digests128(_, hasher) => Encoding::Hash128(*hasher),
-            State::Durable64(set) => Encoding::Hash64(set.hasher()),
-            State::Durable128(set) => Encoding::Hash128(set.hasher()),
+            State::Exact64(set) => Encoding::Hash64(set.hasher()),
+            State::Exact128(set) => Encoding::Hash128(set.hasher()),
             State::Integers(_) => Encoding::Integer,
             State::Foreign(foreign) => Encoding::Foreign(foreign.funnel?),
             State::Closed => return None,
@@ -116,8 +109,7 @@ impl State {
     fn contains_hash_otherwise(&self, hash: u64) -> Option<bool> {
         match self {
             State::Mapped(file) => Some(file.filter.contains_hash(hash)),
-            State::Digests64(set, _) => Some(set.contains(hash)),
-            State::Durable64(set) => Some(set.set().contains(hash)),
+            State::Exact64(set) => Some(set.digests().contains(hash)),
             _ => None,
         }
     }
@@ -132,10 +124,10 @@ impl State {
                     AnyFilter::SplitBlock(filter) => filter.insert_hash(hash),
                     filter => insert_in_any(filter, hash)?,
                 };
-                file.added += 1;
+                file.added = file.added.saturating_add(1);
                 Some(is_new)
             }
-            State::Digests64(set, _) => set.insert(hash).ok(),
+            State::Exact64(set) => set.insert_in_memory(hash),
             _ => None,
         }
     }
@@ -154,17 +146,17 @@ impl State {
     ///
     /// # Errors
     ///
-    /// [`Refusal`] if the set cannot take the item.
-    pub fn insert_copy(&mut self, keys: &Keys) -> Result<bool, Refusal> {
+    /// [`SetError`] if the set cannot take the item.
+    pub fn insert_copy(&mut self, keys: &Keys) -> Result<bool, SetError> {
         match (self, keys) {
             (State::Owned(file), Keys::Hash64(hashes)) => {
                 let is_new = file.filter.try_insert_copy_hash(hashes[0])?;
                 file.added = file.added.saturating_add(1);
                 Ok(is_new)
             }
-            (State::Mapped(_), _) => Err(Refusal::ReadOnly),
-            (State::Closed, _) => Err(Refusal::Closed),
-            _ => Err(Refusal::Unsupported("only counting and cuckoo filters store copies")),
+            (State::Mapped(_), _) => Err(SetError::ReadOnly),
+            (State::Closed, _) => Err(SetError::Closed),
+            _ => Err(SetError::Unsupported("only counting and cuckoo filters store copies")),
         }
     }
 
@@ -172,10 +164,10 @@ impl State {
     ///
     /// # Errors
     ///
-    /// [`Refusal`] if the set cannot remove items.
-    pub fn remove(&mut self, keys: &Keys) -> Result<Removed, Refusal> {
-        const NO_REMOVAL: Refusal =
-            Refusal::Unsupported("only counting filters, cuckoo filters and IntSet remove items");
+    /// [`SetError`] if the set cannot remove items.
+    pub fn remove(&mut self, keys: &Keys) -> Result<Removed, SetError> {
+        const NO_REMOVAL: SetError =
+            SetError::Unsupported("only counting filters, cuckoo filters and IntSet remove items");
         match (self, keys) {
             (State::Owned(file), Keys::Hash64(hashes)) => {
                 file.filter.remove_hash(hashes[0]).ok_or(NO_REMOVAL)
@@ -183,8 +175,8 @@ impl State {
             (State::Integers(set), Keys::Integer(values)) => {
                 Ok(if set.remove(values[0]) { Removed::Yes } else { Removed::Absent })
             }
-            (State::Mapped(_), _) => Err(Refusal::ReadOnly),
-            (State::Closed, _) => Err(Refusal::Closed),
+            (State::Mapped(_), _) => Err(SetError::ReadOnly),
+            (State::Closed, _) => Err(SetError::Closed),
             _ => Err(NO_REMOVAL),
         }
     }
@@ -193,23 +185,23 @@ impl State {
     ///
     /// # Errors
     ///
-    /// [`Refusal`] if the set does not count.
-    pub fn count(&self, keys: &Keys) -> Result<u64, Refusal> {
+    /// [`SetError`] if the set does not count.
+    pub fn count(&self, keys: &Keys) -> Result<u64, SetError> {
         let count = match (self, keys) {
             (State::Owned(file), Keys::Hash64(hashes)) => file.filter.count_hash(hashes[0]),
             (State::Mapped(file), Keys::Hash64(hashes)) => file.filter.count_hash(hashes[0]),
-            (State::Closed, _) => return Err(Refusal::Closed),
+            (State::Closed, _) => return Err(SetError::Closed),
             _ => None,
         };
-        count.ok_or(Refusal::Unsupported("only counting and cuckoo filters count items"))
+        count.ok_or(SetError::Unsupported("only counting and cuckoo filters count items"))
     }
 
     /// Tests a batch. Answer `i` is true if item `i` may be in the set.
     ///
     /// # Errors
     ///
-    /// [`Refusal::Closed`].
-    pub fn contains(&self, keys: &Keys, answers: &mut Answers) -> Result<(), Refusal> {
+    /// [`SetError::Closed`].
+    pub fn contains(&self, keys: &Keys, answers: &mut Answers) -> Result<(), SetError> {
         match (self, keys) {
             (State::Owned(file), Keys::Hash64(hashes)) => {
                 file.filter.contains_hashes(hashes, answers.reset(hashes.len()));
@@ -220,23 +212,13 @@ impl State {
             (State::Shared(filter), Keys::Hash64(hashes)) => {
                 filter.contains_hashes(hashes, answers.reset(hashes.len()));
             }
-            (State::Digests64(set, _), Keys::Hash64(hashes)) => {
-                lookup::contains_each(set, hashes, answers);
-            }
-            (State::Digests128(set, _), Keys::Hash128(hashes)) => {
-                lookup::contains_each(set, hashes, answers);
-            }
-            (State::Durable64(set), Keys::Hash64(hashes)) => {
-                lookup::contains_each(set.set(), hashes, answers);
-            }
-            (State::Durable128(set), Keys::Hash128(hashes)) => {
-                lookup::contains_each(set.set(), hashes, answers);
-            }
+            (State::Exact64(set), Keys::Hash64(hashes)) => set.contains_each(hashes, answers),
+            (State::Exact128(set), Keys::Hash128(hashes)) => set.contains_each(hashes, answers),
             (State::Integers(set), Keys::Integer(values)) => set.contains_each(values, answers),
             (State::Foreign(foreign), Keys::Foreign { bytes, ends, .. }) => {
                 foreign.contents.contains_each(&slices(bytes, ends), answers);
             }
-            (State::Closed, _) => return Err(Refusal::Closed),
+            (State::Closed, _) => return Err(SetError::Closed),
             _ => unreachable!("the batch has the encoding of the set"),
         }
         Ok(())
@@ -246,8 +228,8 @@ impl State {
     ///
     /// # Errors
     ///
-    /// [`Refusal`] if the set cannot take all items.
-    pub fn insert(&mut self, keys: &Keys, answers: &mut Answers) -> Result<(), Refusal> {
+    /// [`SetError`] if the set cannot take all items.
+    pub fn insert(&mut self, keys: &Keys, answers: &mut Answers) -> Result<(), SetError> {
         match (&mut *self, keys) {
             (State::Owned(file), Keys::Hash64(hashes)) => {
                 let inserted = file.filter.try_insert_hashes(hashes, answers.reset(hashes.len()));
@@ -255,18 +237,14 @@ impl State {
                 file.added = file.added.saturating_add(count as u64);
                 inserted?;
             }
-            (State::Digests64(set, _), Keys::Hash64(hashes)) => set.insert_each(hashes, answers)?,
-            (State::Digests128(set, _), Keys::Hash128(hashes)) => {
-                set.insert_each(hashes, answers)?;
-            }
-            (State::Durable64(set), Keys::Hash64(hashes)) => set.insert(hashes, answers)?,
-            (State::Durable128(set), Keys::Hash128(hashes)) => set.insert(hashes, answers)?,
+            (State::Exact64(set), Keys::Hash64(hashes)) => set.insert_each(hashes, answers)?,
+            (State::Exact128(set), Keys::Hash128(hashes)) => set.insert_each(hashes, answers)?,
             (State::Integers(set), Keys::Integer(values)) => set.insert_each(values, answers),
             (State::Foreign(foreign), Keys::Foreign { bytes, ends, .. }) => {
                 foreign.contents.insert_each(&slices(bytes, ends), answers)?;
             }
-            (State::Mapped(_), _) => return Err(Refusal::ReadOnly),
-            (State::Closed, _) => return Err(Refusal::Closed),
+            (State::Mapped(_), _) => return Err(SetError::ReadOnly),
+            (State::Closed, _) => return Err(SetError::Closed),
             _ => self.insert_shared(keys, answers)?,
         }
         Ok(())
@@ -276,15 +254,15 @@ impl State {
     ///
     /// # Errors
     ///
-    /// [`Refusal::Closed`].
-    pub fn insert_shared(&self, keys: &Keys, answers: &mut Answers) -> Result<(), Refusal> {
+    /// [`SetError::Closed`].
+    pub fn insert_shared(&self, keys: &Keys, answers: &mut Answers) -> Result<(), SetError> {
         match (self, keys) {
             (State::Shared(filter), Keys::Hash64(hashes)) => {
                 let mut filter = &**filter;
                 tamis::Insert::insert_hashes(&mut filter, hashes, answers.reset(hashes.len()));
                 Ok(())
             }
-            (State::Closed, _) => Err(Refusal::Closed),
+            (State::Closed, _) => Err(SetError::Closed),
             _ => unreachable!("the set is shared, and the batch has its encoding"),
         }
     }
@@ -293,12 +271,12 @@ impl State {
     ///
     /// # Errors
     ///
-    /// [`Refusal::File`] if the file cannot be written. [`Refusal::Closed`].
-    pub fn sync(&mut self) -> Result<(), Refusal> {
+    /// [`SetError::File`] if the file cannot be written. [`SetError::Closed`].
+    pub fn sync(&mut self) -> Result<(), SetError> {
         match self {
-            State::Durable64(set) => set.sync(),
-            State::Durable128(set) => set.sync(),
-            State::Closed => Err(Refusal::Closed),
+            State::Exact64(set) => set.sync(),
+            State::Exact128(set) => set.sync(),
+            State::Closed => Err(SetError::Closed),
             _ => Ok(()),
         }
     }
@@ -308,11 +286,11 @@ impl State {
     ///
     /// # Errors
     ///
-    /// [`Refusal::File`] if the file cannot be written. The file is closed also after an error.
-    pub fn close(&mut self) -> Result<(), Refusal> {
+    /// [`SetError::File`] if the file cannot be written. The file is closed also after an error.
+    pub fn close(&mut self) -> Result<(), SetError> {
         match self {
-            State::Durable64(set) => set.close()?,
-            State::Durable128(set) => set.close()?,
+            State::Exact64(set) if set.has_file() => set.close()?,
+            State::Exact128(set) if set.has_file() => set.close()?,
             State::Mapped(_) => {}
             _ => return Ok(()),
         }

@@ -9,32 +9,30 @@ use tamis_formats::{Contents, DecodeErrorKind, Format, TamisFile, roaring};
 use crate::decode_args::DecodeArgs;
 use crate::errors;
 use crate::files;
-use crate::refusal::Refusal;
+use crate::set_error::SetError;
 use crate::state::{Foreign, State};
 
 /// Returns an independent copy in memory.
 ///
 /// # Errors
 ///
-/// [`Refusal::Closed`].
-pub fn copy(state: &State) -> Result<State, Refusal> {
+/// [`SetError::Closed`].
+pub fn copy(state: &State) -> Result<State, SetError> {
     reserve_copy(state)?;
     Ok(match state {
         State::Owned(file) => State::Owned(file.clone()),
         State::Mapped(file) => State::Owned(Box::new(owned(file)?)),
         State::Shared(filter) => State::Shared(filter.clone()),
-        State::Digests64(set, hasher) => State::Digests64(set.clone(), *hasher),
-        State::Digests128(set, hasher) => State::Digests128(set.clone(), *hasher),
-        State::Durable64(set) => State::Digests64(set.set().clone(), set.hasher()),
-        State::Durable128(set) => State::Digests128(set.set().clone(), set.hasher()),
+        State::Exact64(set) => State::Exact64(Box::new(set.copy())),
+        State::Exact128(set) => State::Exact128(Box::new(set.copy())),
         State::Integers(set) => State::Integers(set.clone()),
         State::Foreign(foreign) => State::Foreign(foreign.clone()),
-        State::Closed => return Err(Refusal::Closed),
+        State::Closed => return Err(SetError::Closed),
     })
 }
 
 /// Tests whether there is memory for a copy: a clone of a filter panics without memory.
-fn reserve_copy(state: &State) -> Result<(), Refusal> {
+fn reserve_copy(state: &State) -> Result<(), SetError> {
     reserve(match state {
         State::Owned(file) => file.len_bytes(),
         State::Shared(filter) => filter.plan().bytes(),
@@ -44,10 +42,10 @@ fn reserve_copy(state: &State) -> Result<(), Refusal> {
 }
 
 /// Allocates memory for bytes.
-fn reserve(len_bytes: u64) -> Result<Vec<u8>, Refusal> {
+fn reserve(len_bytes: u64) -> Result<Vec<u8>, SetError> {
     let mut bytes = Vec::new();
-    let len = usize::try_from(len_bytes).map_err(|_| Refusal::Memory)?;
-    bytes.try_reserve_exact(len).map_err(|_| Refusal::Memory)?;
+    let len = usize::try_from(len_bytes).map_err(|_| SetError::Memory)?;
+    bytes.try_reserve_exact(len).map_err(|_| SetError::Memory)?;
     Ok(bytes)
 }
 
@@ -55,37 +53,36 @@ fn reserve(len_bytes: u64) -> Result<Vec<u8>, Refusal> {
 ///
 /// # Errors
 ///
-/// [`Refusal::Memory`], or [`Refusal::Damaged`] if the bytes of a mapped file were never verified and
+/// [`SetError::Memory`], or [`SetError::Damaged`] if the bytes of a mapped file were never verified and
 /// are damaged.
-pub fn owned<B: Bits<Word = u64>>(file: &TamisFile<B>) -> Result<TamisFile, Refusal> {
+pub fn owned<B: Bits<Word = u64>>(file: &TamisFile<B>) -> Result<TamisFile, SetError> {
     let bytes = own_bytes(file)?;
     TamisFile::decode(&bytes).map_err(|error| match error.kind {
-        DecodeErrorKind::Memory(_) | DecodeErrorKind::Plan(PlanError::Memory(_)) => Refusal::Memory,
-        _ => Refusal::Damaged(error.to_string()),
+        DecodeErrorKind::Memory(_) | DecodeErrorKind::Plan(PlanError::Memory(_)) => {
+            SetError::Memory
+        }
+        _ => SetError::Damaged(error.to_string()),
     })
 }
 
 /// Returns the set as the contents of a file.
 fn contents(state: &State) -> PyResult<Contents> {
-    reserve_copy(state).map_err(errors::refused)?;
+    reserve_copy(state)?;
     Ok(match state {
         State::Owned(file) => Contents::new((**file).clone()),
-        State::Mapped(file) => Contents::new(owned(file).map_err(errors::refused)?),
+        State::Mapped(file) => Contents::new(owned(file)?),
         State::Shared(filter) => {
             Contents::new(TamisFile::new((**filter).clone().into_owned().into()))
         }
         State::Integers(set) => Contents::new(roaring::Roaring::new(set.clone())),
         State::Foreign(foreign) => foreign.contents.clone(),
-        State::Digests64(..)
-        | State::Digests128(..)
-        | State::Durable64(_)
-        | State::Durable128(_) => {
+        State::Exact64(_) | State::Exact128(_) => {
             return Err(errors::new(
                 "FormatError",
                 "a DigestSet has no file format: pickle it, or save a filter of another kind",
             ));
         }
-        State::Closed => return Err(errors::refused(Refusal::Closed)),
+        State::Closed => return Err(PyErr::from(SetError::Closed)),
     })
 }
 
@@ -97,8 +94,8 @@ fn contents(state: &State) -> PyResult<Contents> {
 pub fn to_bytes(state: &State, format: Option<&str>, args: &DecodeArgs) -> PyResult<Vec<u8>> {
     let format = format_of(state, format)?;
     match state {
-        State::Owned(file) if format.is_own() => own_bytes(file).map_err(errors::refused),
-        State::Mapped(file) if format.is_own() => own_bytes(file).map_err(errors::refused),
+        State::Owned(file) if format.is_own() => own_bytes(file).map_err(PyErr::from),
+        State::Mapped(file) if format.is_own() => own_bytes(file).map_err(PyErr::from),
         _ => {
             let mut bytes = Vec::new();
             files::encode(&contents(state)?, format, &args_of(state, format, args), &mut bytes)?;
@@ -108,9 +105,9 @@ pub fn to_bytes(state: &State, format: Option<&str>, args: &DecodeArgs) -> PyRes
 }
 
 /// Encodes a file of Tamis.
-fn own_bytes<B: Bits<Word = u64>>(file: &TamisFile<B>) -> Result<Vec<u8>, Refusal> {
+fn own_bytes<B: Bits<Word = u64>>(file: &TamisFile<B>) -> Result<Vec<u8>, SetError> {
     let mut bytes = reserve(file.len_bytes())?;
-    file.write_to(&mut bytes).map_err(|_| Refusal::Memory)?;
+    file.write_to(&mut bytes).map_err(|_| SetError::Memory)?;
     Ok(bytes)
 }
 
@@ -170,27 +167,22 @@ impl State {
     ///
     /// # Errors
     ///
-    /// [`Refusal`] if the set cannot change.
-    pub fn clear(&mut self) -> Result<(), Refusal> {
+    /// [`SetError`] if the set cannot change.
+    pub fn clear(&mut self) -> Result<(), SetError> {
         match self {
             State::Owned(file) => {
                 file.filter.clear();
                 file.added = 0;
             }
             State::Shared(filter) => filter.clear(),
-            State::Digests64(set, _) => *set = tamis::DigestSet::new(),
-            State::Digests128(set, _) => *set = tamis::DigestSet::new(),
+            State::Exact64(set) => set.clear()?,
+            State::Exact128(set) => set.clear()?,
             State::Integers(set) => *set = CompressedSet::new(),
-            State::Durable64(_) | State::Durable128(_) => {
-                return Err(Refusal::Unsupported(
-                    "a DigestFile cannot be cleared: remove the file",
-                ));
-            }
             State::Foreign(_) => {
-                return Err(Refusal::Unsupported("a filter of another system cannot be cleared"));
+                return Err(SetError::Unsupported("a filter of another system cannot be cleared"));
             }
-            State::Mapped(_) => return Err(Refusal::ReadOnly),
-            State::Closed => return Err(Refusal::Closed),
+            State::Mapped(_) => return Err(SetError::ReadOnly),
+            State::Closed => return Err(SetError::Closed),
         }
         Ok(())
     }
@@ -199,19 +191,17 @@ impl State {
     ///
     /// # Errors
     ///
-    /// [`Refusal::Closed`].
-    pub fn is_empty(&self) -> Result<bool, Refusal> {
+    /// [`SetError::Closed`].
+    pub fn is_empty(&self) -> Result<bool, SetError> {
         Ok(match self {
             State::Owned(file) => file.filter.is_empty(),
             State::Mapped(file) => file.filter.is_empty(),
             State::Shared(filter) => filter.is_empty(),
-            State::Digests64(set, _) => set.is_empty(),
-            State::Digests128(set, _) => set.is_empty(),
-            State::Durable64(set) => set.set().is_empty(),
-            State::Durable128(set) => set.set().is_empty(),
+            State::Exact64(set) => set.digests().is_empty(),
+            State::Exact128(set) => set.digests().is_empty(),
             State::Integers(set) => set.is_empty(),
             State::Foreign(foreign) => foreign.contents.info().items == 0.0,
-            State::Closed => return Err(Refusal::Closed),
+            State::Closed => return Err(SetError::Closed),
         })
     }
 
@@ -219,15 +209,13 @@ impl State {
     ///
     /// # Errors
     ///
-    /// [`Refusal::Closed`].
-    pub fn exact_len(&self) -> Result<Option<u64>, Refusal> {
+    /// [`SetError::Closed`].
+    pub fn exact_len(&self) -> Result<Option<u64>, SetError> {
         Ok(match self {
-            State::Digests64(set, _) => Some(set.len()),
-            State::Digests128(set, _) => Some(set.len()),
-            State::Durable64(set) => Some(set.set().len()),
-            State::Durable128(set) => Some(set.set().len()),
+            State::Exact64(set) => Some(set.digests().len()),
+            State::Exact128(set) => Some(set.digests().len()),
             State::Integers(set) => Some(set.len()),
-            State::Closed => return Err(Refusal::Closed),
+            State::Closed => return Err(SetError::Closed),
             _ => None,
         })
     }

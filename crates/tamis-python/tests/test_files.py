@@ -541,6 +541,7 @@ def test_an_error_of_a_file_has_its_number_and_its_name(tmp_path: Path) -> None:
         lambda: tamis.open(missing),
         lambda: tamis.Bloom.load(missing),
         lambda: f.save(missing),
+        lambda: tamis.DigestFile(missing),
     ):
         with pytest.raises(FileNotFoundError) as caught:
             operation()

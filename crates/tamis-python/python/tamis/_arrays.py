@@ -52,8 +52,15 @@ def run(
             out = bytearray(len(items))
             filter._run(items, insert, threads, out, False, progress)
             return [answer == 1 for answer in out]
-    answers: list[bool] = []
-    _each_part(items, progress, lambda part: answers.extend(filter._list(part, insert)))
+    found: list[list[bool]] = []
+    _each_part(
+        items,
+        progress,
+        lambda part, start, stop: found.append(filter._list(part, insert, start, stop)),
+    )
+    answers, *others = found
+    for other in others:
+        answers += other
     return answers
 
 
@@ -73,44 +80,47 @@ def update(filter: Filter, items: Any, threads: int, progress: Progress | None) 
             _each_part(items, progress, filter._update)
 
 
-def _each_part(items: Any, progress: Progress | None, run: Callable[[Any], object]) -> None:
-    """Call `run` with the items of an iterable, a part at a time."""
+def _each_part(
+    items: Any, progress: Progress | None, run: Callable[[Any, int, int], object]
+) -> None:
+    """Call `run` with a container, and with the range of the container, for each part of the items.
+
+    A thread that ends with the interpreter inside of an iterable must not have frames of Rust, so
+    containers run no Python code. Other threads run between two parts.
+    """
     total = len(items) if hasattr(items, "__len__") else None
     done = 0
-    for part in _parts(items):
+    for part, start, stop in _parts(items):
         try:
-            run(part)
+            run(part, start, stop)
         except Exception as error:
             if done:
                 error.add_note(f"at least the first {done:,} items were processed before")
             raise
-        done += len(part)
+        done += stop - start
         if progress is not None:
             progress(done, total)
 
 
-def _parts(items: Any) -> Iterator[Any]:
-    """Return the items of an iterable in containers that run no Python code.
-
-    A thread that ends with the interpreter inside of an iterable must not have frames of Rust, and
-    other threads must run between two parts.
-    """
-    container = type(items)
-    if container in (list, tuple, set, frozenset, dict) and len(items) <= _OBJECT_CHUNK:
-        yield items
-    elif container in (list, tuple):
-        for start in range(0, len(items), _OBJECT_CHUNK):
-            yield items[start : start + _OBJECT_CHUNK]
-    else:
-        is_container = container in (set, frozenset, dict)
-        len_part = _OBJECT_CHUNK if is_container else _ITERABLE_CHUNK
-        iterator = iter(items)
+def _parts(items: Any) -> Iterator[tuple[Any, int, int]]:
+    """Return the parts of an iterable, as a container and the range of its items. The first part may be empty."""
+    container, len_items = type(items), len(items) if hasattr(items, "__len__") else 0
+    if container is list:
+        # A slice would copy the references, and count the objects.
+        for start in range(0, max(len_items, 1), _OBJECT_CHUNK):
+            yield items, start, min(start + _OBJECT_CHUNK, len_items)
+        return
+    is_container = container in (tuple, set, frozenset, dict)
+    if is_container and len_items <= _OBJECT_CHUNK:
+        yield items, 0, len_items
+        return
+    len_part = _OBJECT_CHUNK if is_container else _ITERABLE_CHUNK
+    iterator = iter(items)
+    part = list(islice(iterator, len_part))
+    yield part, 0, len(part)
+    while len(part) == len_part:
         part = list(islice(iterator, len_part))
-        # A part without items gets the errors of a closed or read-only filter.
-        yield part
-        while len(part) == len_part:
-            part = list(islice(iterator, len_part))
-            yield part
+        yield part, 0, len(part)
 
 
 def check(items: Any, threads: int) -> int:

@@ -12,12 +12,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from types import TracebackType
-    from typing import Any, Self, TypeVar
+    from typing import Any, Self, SupportsIndex, TypeVar
     from uuid import UUID
 
     from tamis._arrays import Progress
 
-    Item = str | bytes | bytearray | memoryview | int | UUID | tuple["Item", ...]
+    Item = str | bytes | bytearray | memoryview | SupportsIndex | UUID | tuple["Item", ...]
     Batch = TypeVar("Batch")
 
 

@@ -1,5 +1,6 @@
 //! Hashes items of the frequent types without calls of pyo3.
 
+use std::ops::Range;
 use std::ptr;
 
 use pyo3::ffi;
@@ -41,9 +42,8 @@ pub fn hash_fast(hasher: Hasher, item: Borrowed<'_, '_, PyAny>) -> Option<u64> {
     None
 }
 
-/// Appends the hashes of the items of a list, starting with item number `start`, until `hashes` has
-/// `len` hashes. Stops before an item that [`hash_fast`] does not hash. Returns the number of the
-/// next item.
+/// Appends the hashes of the items `items` of a list, until `hashes` has `len` hashes. Stops before an
+/// item that [`hash_fast`] does not hash. Returns the number of the next item.
 ///
 /// The items are borrowed from the list, so that their references need not be counted. The memory of
 /// each group of items is loaded before the items are hashed, because the objects of a long list are
@@ -51,15 +51,15 @@ pub fn hash_fast(hasher: Hasher, item: Borrowed<'_, '_, PyAny>) -> Option<u64> {
 pub fn hash_list(
     hasher: Hasher,
     list: &Bound<'_, PyList>,
-    start: usize,
+    items: Range<usize>,
     hashes: &mut Vec<u64>,
     len: usize,
 ) -> usize {
     const GROUP: usize = 32;
-    let mut index = start;
+    let mut index = items.start;
     // In a free-threaded Python, another thread could remove the items meanwhile.
-    while cfg!(not(Py_GIL_DISABLED)) && hashes.len() < len && index < list.len() {
-        let group = GROUP.min(list.len() - index).min(len - hashes.len());
+    while cfg!(not(Py_GIL_DISABLED)) && hashes.len() < len && index < list.len().min(items.end) {
+        let group = GROUP.min(list.len().min(items.end) - index).min(len - hashes.len());
         let mut items = [ptr::null_mut(); GROUP];
         for (i, item) in items[..group].iter_mut().enumerate() {
             // SAFETY: the index is inside the list.

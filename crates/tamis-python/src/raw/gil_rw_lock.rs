@@ -2,9 +2,9 @@
 //!
 //! A single lookup takes about ten nanoseconds, as long as one locked instruction. In a Python with
 //! a GIL, a thread that holds the GIL is the only thread that runs such a lookup. Therefore a short
-//! access ([`read_now`](Guarded::read_now), [`write_now`](Guarded::write_now)) only reads one word,
-//! `users`, which counts the long accesses. A long access ([`read`](Guarded::read),
-//! [`write`](Guarded::write)) goes on after its thread has released the GIL, so it changes `users`.
+//! access ([`read_now`](GilRwLock::read_now), [`write_now`](GilRwLock::write_now)) only reads one word,
+//! `users`, which counts the long accesses. A long access ([`read`](GilRwLock::read),
+//! [`write`](GilRwLock::write)) goes on after its thread has released the GIL, so it changes `users`.
 //!
 //! ```text
 //! users:  -1            0          1, 2, 3 …
@@ -30,7 +30,7 @@ use pyo3::prelude::*;
 const CHECK_AFTER: Duration = Duration::from_millis(50);
 
 /// A value for many readers or one writer.
-pub struct Guarded<T> {
+pub struct GilRwLock<T> {
     users: AtomicI32,
     /// The number of threads that wait to write. New long reads wait for these threads.
     writers_waiting: AtomicU32,
@@ -46,7 +46,7 @@ pub struct Guarded<T> {
 
 // SAFETY: `users` allows shared references from several threads (T: Sync), or one mutable reference
 // from any thread (T: Send).
-unsafe impl<T: Send + Sync> Sync for Guarded<T> {}
+unsafe impl<T: Send + Sync> Sync for GilRwLock<T> {}
 
 /// The access that a thread requests.
 #[derive(Clone, Copy, PartialEq)]
@@ -55,8 +55,8 @@ enum Access {
     Write,
 }
 
-impl<T: Send + Sync> Guarded<T> {
-    /// Creates a guarded value without users.
+impl<T: Send + Sync> GilRwLock<T> {
+    /// Creates a lock without users.
     pub fn new(value: T) -> Self {
         Self {
             users: AtomicI32::new(0),
@@ -264,7 +264,7 @@ impl<T: Send + Sync> Guarded<T> {
     }
 }
 
-impl<T> Guarded<T> {
+impl<T> GilRwLock<T> {
     fn lock(&self) -> &Mutex<()> {
         // SAFETY: the lock changes only before the first use of the lock in a process.
         unsafe { &*self.lock.get() }
@@ -305,7 +305,7 @@ impl Drop for Counted<'_> {
 }
 
 /// A guard of a value for reading. Dropping the guard ends the access.
-pub struct ReadGuard<'a, T>(&'a Guarded<T>);
+pub struct ReadGuard<'a, T>(&'a GilRwLock<T>);
 
 impl<T> Deref for ReadGuard<'_, T> {
     type Target = T;
@@ -324,7 +324,7 @@ impl<T> Drop for ReadGuard<'_, T> {
 }
 
 /// A guard of a value for writing. Dropping the guard ends the access.
-pub struct WriteGuard<'a, T>(&'a Guarded<T>);
+pub struct WriteGuard<'a, T>(&'a GilRwLock<T>);
 
 impl<T> Deref for WriteGuard<'_, T> {
     type Target = T;

@@ -1,11 +1,13 @@
-//! The reasons why a set refuses an operation.
+//! The reasons why a set cannot run an operation.
+
+use std::path::PathBuf;
 
 use tamis::{InsertError, OutOfMemory};
 use tamis_formats::ChangeError;
 
-/// The reason why a set refuses a batch.
+/// The reason why a set cannot run an operation.
 #[derive(Debug)]
-pub enum Refusal {
+pub enum SetError {
     /// The file of the filter was closed.
     Closed,
     /// The filter is in a mapped file.
@@ -14,6 +16,13 @@ pub enum Refusal {
     Full { why: String, inserted: usize },
     /// The file of the set failed.
     File(String),
+    /// The operating system refused an operation on the file of the set.
+    System {
+        /// The path of the file.
+        path: PathBuf,
+        /// The number of the error.
+        number: i32,
+    },
     /// The bytes of the file are damaged.
     Damaged(String),
     /// The other system, whose filter this is, does not support the change.
@@ -24,26 +33,26 @@ pub enum Refusal {
     Unsupported(&'static str),
 }
 
-impl From<InsertError> for Refusal {
+impl From<InsertError> for SetError {
     fn from(error: InsertError) -> Self {
-        Refusal::Full { why: error.to_string(), inserted: error.inserted }
+        SetError::Full { why: error.to_string(), inserted: error.inserted }
     }
 }
 
-impl From<OutOfMemory> for Refusal {
+impl From<OutOfMemory> for SetError {
     fn from(_: OutOfMemory) -> Self {
-        Refusal::Memory
+        SetError::Memory
     }
 }
 
-impl From<ChangeError> for Refusal {
+impl From<ChangeError> for SetError {
     fn from(error: ChangeError) -> Self {
         let why = error.to_string();
         match error {
             // A filter of another system does not count the items before the failed one.
-            ChangeError::Full(_) => Refusal::Full { why, inserted: 0 },
-            ChangeError::Memory(_) => Refusal::Memory,
-            _ => Refusal::Rejected(why),
+            ChangeError::Full(_) => SetError::Full { why, inserted: 0 },
+            ChangeError::Memory(_) => SetError::Memory,
+            _ => SetError::Rejected(why),
         }
     }
 }
