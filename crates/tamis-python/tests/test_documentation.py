@@ -103,7 +103,7 @@ f.contains(["a"]), f.add("b"), repr(f), tamis.from_bytes(f.to_bytes())
 import array
 f.contains(array.array("i", [1])), f.contains(memoryview(b"ab"))
 list(f.dedup([["a"]]))
-loaded = {"numpy", "pyarrow", "pandas", "polars", "duckdb"} & set(sys.modules)
+loaded = {"numpy", "pyarrow", "pandas", "polars", "duckdb", "scrapy"} & set(sys.modules)
 assert not loaded, loaded
 """
     )
