@@ -22,7 +22,7 @@ _STYLE = """text { font: 13px system-ui, sans-serif; fill: #24292f }
 .ours { fill: #0a7d56 }
 .rival { fill: #9aa5b1 }
 .floor { fill: #d9b44a }"""
-_WIDTH, _LEFT, _BAR = 760, 240, 420
+_WIDTH, _LEFT, _BAR = 760, 240, 400
 
 
 def chart(rows: list[Any]) -> str:

@@ -67,7 +67,7 @@ mod tests {
 
     #[test]
     fn the_messages_name_the_options_of_the_program() {
-        let path = || PathBuf::from("seen");
+        let (path, mix) = (|| PathBuf::from("seen"), Hasher::mix);
         let advice = "restore it from a copy, or remove it to start over";
         for (error, line) in [
             (
@@ -117,15 +117,11 @@ mod tests {
                     .to_owned(),
             ),
             (
-                StateError::Hasher {
-                    path: path(),
-                    found: Hasher::mix(1),
-                    expected: Hasher::mix(2),
-                },
+                StateError::Hasher { path: path(), found: mix(1), expected: mix(2) },
                 format!(
                     "seen: hashes by {}, not by {}; leave out --seed or use another state",
-                    Hasher::mix(1),
-                    Hasher::mix(2)
+                    mix(1),
+                    mix(2)
                 ),
             ),
             (
