@@ -112,6 +112,7 @@ pub fn create_foreign(format: &str, options: &Bound<'_, PyDict>) -> PyResult<Han
             format.name,
             option(parameter)
         )),
+        CreateError::Memory(_) => SetError::Memory.into(),
         error => errors::new("PlanError", error),
     })?;
     handle(contents, format, &args)

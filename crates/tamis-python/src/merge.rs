@@ -14,7 +14,7 @@ use crate::set::LockedSet;
 use crate::set_error::SetError;
 use crate::state::State;
 use crate::state::exact::ExactSet;
-use crate::storage::{copy, owned};
+use crate::storage::{copy, owned, reserve_copy};
 
 /// Merges all items of `other` into `slf`.
 ///
@@ -50,7 +50,7 @@ fn merge_into(state: &mut State, other: &State) -> PyResult<()> {
         (State::Owned(into), State::Owned(from)) => filters(into, &from.filter, from.added),
         (State::Owned(into), State::Mapped(from)) => filters(into, &from.filter, from.added),
         (State::Owned(into), from @ State::Shared(_)) => {
-            let from = filter_of(from).expect("a filter");
+            let from = filter_of(from)?.expect("a filter");
             filters(into, &from, 0)
         }
         (State::Shared(into), State::Shared(from)) => into.merge(&**from),
@@ -95,17 +95,24 @@ fn merge_exact<D: StoredDigest>(into: &mut ExactSet<D>, from: &ExactSet<D>) -> P
             "the sets have different keys or seeds: create both with the same key",
         ));
     }
-    let (mut digests, mut new) = (Vec::with_capacity(1024), Answers::new());
-    let mut from = from.digests().iter();
-    loop {
-        digests.clear();
-        digests.extend(from.by_ref().take(1024));
-        // An empty batch gets the errors of other batches.
-        into.insert_each(&digests, &mut new)?;
-        if digests.is_empty() {
-            return Ok(());
-        }
+    /// The number of digests that are inserted at once.
+    const BATCH: usize = 1024;
+    let len = from.digests().len() as usize;
+    let mut digests = Vec::new();
+    digests.try_reserve_exact(len).map_err(|_| SetError::Memory)?;
+    digests.extend(from.digests().iter());
+    into.reserve(len as u64)?;
+    // The digests are in ascending order. In a smaller table, and in the table of a later reader of the
+    // file, the first digests would all be in one part, and a lookup would pass all of them. Each batch
+    // therefore has digests of all parts. An empty batch gets the errors of other batches.
+    let stride = len.div_ceil(BATCH).max(1);
+    let (mut batch, mut new) = (Vec::with_capacity(BATCH), Answers::new());
+    for start in 0..stride {
+        batch.clear();
+        batch.extend(digests.iter().copied().skip(start).step_by(stride));
+        into.insert_each(&batch, &mut new)?;
     }
+    Ok(())
 }
 
 /// Tests whether two sets have the same parameters and the same items or bits.
@@ -118,28 +125,38 @@ pub fn equals(py: Python<'_>, slf: &LockedSet, other: &LockedSet) -> PyResult<bo
         return Ok(true);
     }
     let (one, two) = GilRwLock::read_both(py, slf.state(), other.state())?;
-    Ok(py.detach(|| match (&*one, &*two) {
-        (State::Mapped(one), State::Mapped(two)) => one.filter == two.filter,
-        (State::Shared(one), State::Shared(two)) => one == two,
-        (State::Exact64(one), State::Exact64(two)) => one == two,
-        (State::Exact128(one), State::Exact128(two)) => one == two,
-        (State::Integers(one), State::Integers(two)) => one == two,
-        (State::Foreign(one), State::Foreign(two)) => {
-            one.format.name == two.format.name && one.contents == two.contents
-        }
-        (one, two) => match (filter_of(one), filter_of(two)) {
-            (Some(one), Some(two)) => one == two,
-            _ => false,
-        },
-    }))
+    py.detach(|| {
+        Ok(match (&*one, &*two) {
+            (State::Mapped(one), State::Mapped(two)) => one.filter == two.filter,
+            (State::Shared(one), State::Shared(two)) => one == two,
+            (State::Exact64(one), State::Exact64(two)) => one == two,
+            (State::Exact128(one), State::Exact128(two)) => one == two,
+            (State::Integers(one), State::Integers(two)) => one == two,
+            (State::Foreign(one), State::Foreign(two)) => {
+                one.format.name == two.format.name && one.contents == two.contents
+            }
+            (one, two) => match (filter_of(one)?, filter_of(two)?) {
+                (Some(one), Some(two)) => one == two,
+                _ => false,
+            },
+        })
+    })
 }
 
 /// Returns the filter of a set in memory: a copy, if the set is mapped or threads share the set.
-fn filter_of(state: &State) -> Option<Cow<'_, AnyFilter>> {
-    match state {
+/// Returns `None` if a set is no filter of Tamis, or if its unverified file is damaged.
+fn filter_of(state: &State) -> Result<Option<Cow<'_, AnyFilter>>, SetError> {
+    Ok(match state {
         State::Owned(file) => Some(Cow::Borrowed(&file.filter)),
-        State::Mapped(file) => owned(file).ok().map(|file| Cow::Owned(file.filter)),
-        State::Shared(filter) => Some(Cow::Owned((**filter).clone().into_owned().into())),
+        State::Mapped(file) => match owned(file) {
+            Ok(file) => Some(Cow::Owned(file.filter)),
+            Err(SetError::Damaged(_)) => None,
+            Err(error) => return Err(error),
+        },
+        State::Shared(filter) => {
+            reserve_copy(state)?;
+            Some(Cow::Owned((**filter).clone().into_owned().into()))
+        }
         _ => None,
-    }
+    })
 }

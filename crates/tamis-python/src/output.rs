@@ -9,7 +9,7 @@ use arrow_buffer::builder::BooleanBufferBuilder;
 use arrow_schema::ArrowError;
 use pyo3::exceptions::{PyIndexError, PyMemoryError, PyTypeError};
 use pyo3::prelude::*;
-use pyo3::types::{PyByteArray, PyCapsule};
+use pyo3::types::{PyByteArray, PyCapsule, PyList};
 use tamis::Answers;
 
 use crate::raw::buffer::AnswerBuffer;
@@ -72,38 +72,43 @@ impl Booleans {
     /// Creates `len` answers that are false.
     #[new]
     fn new(len: usize) -> PyResult<Self> {
-        let mut words = Vec::new();
         let count = len.div_ceil(64);
-        words
-            .try_reserve_exact(count)
-            .map_err(|error| PyMemoryError::new_err(error.to_string()))?;
+        let mut words = reserve(count)?;
         words.resize_with(count, AtomicU64::default);
         Ok(Self { words: words.into(), len })
     }
 
     /// Returns the answers of several arrays, one after the other.
     #[staticmethod]
-    fn _join(parts: Vec<PyRef<'_, Self>>) -> Self {
-        let mut all = BooleanBufferBuilder::new(parts.iter().map(|part| part.len).sum());
+    fn _join(parts: Vec<PyRef<'_, Self>>) -> PyResult<Self> {
+        let len: usize = parts.iter().map(|part| part.len).sum();
+        reserve::<u8>(len.div_ceil(4))?;
+        let mut all = BooleanBufferBuilder::new(len);
         for part in parts {
-            all.append_buffer(&part.bits());
+            all.append_buffer(&part.bits()?);
         }
         let bits = all.finish();
         let words = bits.bit_chunks().iter_padded().take(bits.len().div_ceil(64));
-        Self { words: words.map(AtomicU64::new).collect(), len: bits.len() }
+        Ok(Self { words: words.map(AtomicU64::new).collect(), len: bits.len() })
     }
 
     /// Returns one byte for each answer, 0 or 1.
-    fn _to_bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyByteArray> {
-        let words = self.words.iter().map(|word| word.load(Ordering::Relaxed));
-        let mut bytes = Vec::new();
-        spread_each(&words.collect::<Vec<_>>(), self.len, &mut bytes);
-        PyByteArray::new(py, &bytes)
+    fn _to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyByteArray>> {
+        PyByteArray::new_with(py, self.len, |bytes| {
+            for (bytes, word) in bytes.chunks_mut(64).zip(&self.words) {
+                spread_word(word.load(Ordering::Relaxed), bytes);
+            }
+            Ok(())
+        })
     }
 
     /// Returns the answers as a list.
-    fn tolist(&self) -> Vec<bool> {
-        (0..self.len).map(|index| self.get(index)).collect()
+    fn tolist<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        let list = PyList::empty(py);
+        for index in 0..self.len {
+            list.append(self.get(index))?;
+        }
+        Ok(list)
     }
 
     fn __repr__(&self) -> String {
@@ -139,7 +144,7 @@ impl Booleans {
         _ = requested_schema;
         let failed = |error: ArrowError| PyTypeError::new_err(error.to_string());
         let (array, schema): (FFI_ArrowArray, FFI_ArrowSchema) =
-            to_ffi(&BooleanArray::new(self.bits(), None).to_data()).map_err(failed)?;
+            to_ffi(&BooleanArray::new(self.bits()?, None).to_data()).map_err(failed)?;
         Ok((
             PyCapsule::new_with_value(py, schema, c"arrow_schema")?,
             PyCapsule::new_with_value(py, array, c"arrow_array")?,
@@ -153,10 +158,10 @@ impl Booleans {
     }
 
     /// Returns a copy of the answers.
-    fn bits(&self) -> BooleanBuffer {
-        let words: Vec<u64> =
-            self.words.iter().map(|word| word.load(Ordering::Relaxed).to_le()).collect();
-        BooleanBuffer::new(words.into(), 0, self.len)
+    fn bits(&self) -> PyResult<BooleanBuffer> {
+        let mut words = reserve(self.words.len())?;
+        words.extend(self.words.iter().map(|word| word.load(Ordering::Relaxed).to_le()));
+        Ok(BooleanBuffer::new(words.into(), 0, self.len))
     }
 
     /// Writes answers, starting with row `first`, a multiple of 64.
@@ -169,18 +174,32 @@ impl Booleans {
     }
 }
 
+/// Allocates memory for values.
+fn reserve<T>(len: usize) -> PyResult<Vec<T>> {
+    let mut values = Vec::new();
+    values.try_reserve_exact(len).map_err(|error| PyMemoryError::new_err(error.to_string()))?;
+    Ok(values)
+}
+
 /// Replaces `bytes` by one byte for each of `len` bits.
 fn spread_each(words: &[u64], len: usize, bytes: &mut Vec<u8>) {
     bytes.resize(len, 0);
+    for (bytes, word) in bytes.chunks_mut(64).zip(words) {
+        spread_word(*word, bytes);
+    }
+}
+
+/// Writes one byte for each of the first bits of a word.
+#[inline(always)]
+fn spread_word(word: u64, bytes: &mut [u8]) {
     // Copies of a fixed length need no call: a lookup of a million integers takes 0.3 ns an item less.
-    let (groups, rest) = bytes.as_chunks_mut::<64>();
-    for (group, word) in groups.iter_mut().zip(words) {
-        for (eight, byte) in group.as_chunks_mut::<8>().0.iter_mut().zip(word.to_le_bytes()) {
+    if let Some(all) = bytes.as_chunks_mut::<8>().0.first_chunk_mut::<8>() {
+        for (eight, byte) in all.iter_mut().zip(word.to_le_bytes()) {
             *eight = spread(byte);
         }
+        return;
     }
-    let word = words.last().copied().unwrap_or(0);
-    for (i, byte) in rest.iter_mut().enumerate() {
+    for (i, byte) in bytes.iter_mut().enumerate() {
         *byte = (word >> i & 1) as u8;
     }
 }

@@ -32,11 +32,16 @@ pub fn copy(state: &State) -> Result<State, SetError> {
 }
 
 /// Tests whether there is memory for a copy: a clone of a filter panics without memory.
-fn reserve_copy(state: &State) -> Result<(), SetError> {
+pub fn reserve_copy(state: &State) -> Result<(), SetError> {
     reserve(match state {
         State::Owned(file) => file.len_bytes(),
         State::Shared(filter) => filter.plan().bytes(),
-        _ => 0,
+        State::Exact64(set) => set.digests().memory_bytes(),
+        State::Exact128(set) => set.digests().memory_bytes(),
+        State::Integers(set) => set.memory_bytes(),
+        // The encoder allocates as much as the filter.
+        State::Foreign(foreign) => foreign.contents.info().bits / 4,
+        State::Mapped(_) | State::Closed => 0,
     })
     .map(drop)
 }

@@ -303,3 +303,34 @@ def test_a_key_column_of_pandas_that_changes_its_type_raises() -> None:
         assert len(f) == 2
     small = one.astype("int16")
     assert [len(kept) for kept in tamis.DigestSet().dedup([one, small], key="id")] == [2, 0]
+
+
+def test_columns_without_values_and_categories_have_any_type() -> None:
+    empty = pd.DataFrame({"a": []})
+    nulls = pd.DataFrame({"a": [None, None]})
+    text = pd.DataFrame({"a": ["x", "x"]})
+    numbers = pd.DataFrame({"a": [1, 1, 2]})
+    categories = numbers.astype("category")
+    not_a_number = pd.DataFrame({"a": [float("nan")] * 2})
+    for batches, lengths in (
+        ([empty, numbers], [0, 2]),
+        ([nulls, text, nulls], [2, 1, 2]),
+        ([text, not_a_number], [1, 2]),
+        ([categories, numbers], [2, 0]),
+        ([numbers, categories], [2, 0]),
+    ):
+        kept = tamis.DigestSet().dedup(batches, key="a")
+        assert [len(batch) for batch in kept] == lengths
+
+
+def test_keys_of_an_empty_batch_may_be_a_list() -> None:
+    for frame in (pd.DataFrame({"a": []}), pl.DataFrame({"a": []}), pa.table({"a": []})):
+        [kept] = tamis.DigestSet().dedup([frame], key=lambda batch: [])
+        assert len(kept) == 0
+
+
+def test_a_row_with_a_null_key_is_kept_in_a_list_of_dictionaries() -> None:
+    rows = [{"a": 1, "b": 1}, {"a": 1, "b": 1}, {"a": None, "b": 1}, {"a": None, "b": 1}]
+    f = tamis.DigestSet()
+    assert list(f.dedup([rows], key="a")) == [[rows[0], *rows[2:]]] and f.skipped_nulls == 2
+    assert list(tamis.DigestSet().dedup([rows], key=["a", "b"])) == [[rows[0], *rows[2:]]]

@@ -346,7 +346,9 @@ def test_a_link_to_a_missing_file_creates_the_file(tmp_path: Path) -> None:
     link.symlink_to("folder/seen.state")
     with pytest.raises(tamis.FileError, match="No such file") as found:
         tamis.DigestFile(link)
-    assert str(found.value).endswith(f"No such file or directory: '{link}'") and ".tmp" not in str(found.value)
+    assert str(found.value).endswith(f"No such file or directory: '{link}'") and ".tmp" not in str(
+        found.value
+    )
     folder.mkdir()
     with tamis.DigestFile(link) as seen:
         seen.add("a")

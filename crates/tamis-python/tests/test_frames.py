@@ -252,3 +252,37 @@ def test_objects_of_polars_raise_because_their_arrow_form_is_an_address() -> Non
     assert not f
     f.insert(series.to_list())
     assert f.contains(uuids) == [True] * 3
+
+
+def test_subclasses_of_tables_have_the_items_of_their_class() -> None:
+    class Frame(pd.DataFrame):
+        pass
+
+    frame = Frame({"a": [1, 1, 2], "b": ["x", "x", "y"]}, index=[5, 6, 7])
+    f = tamis.DigestSet()
+    answers = f.insert(frame)
+    assert isinstance(answers, pd.Series) and answers.tolist() == [True, False, True]
+    assert answers.index.tolist() == [5, 6, 7] and (1, "x") in f
+    [kept] = tamis.DigestSet().dedup(frame, key=["a", "b"])
+    assert kept.index.tolist() == [5, 7]
+    [kept] = tamis.DigestSet().dedup([frame], key="a")
+    assert kept.index.tolist() == [5, 7]
+
+
+def test_an_index_of_several_levels_has_tuples() -> None:
+    index = pd.MultiIndex.from_tuples([(1, "a"), (2, "b"), (1, "a")])
+    f = tamis.DigestSet()
+    assert f.insert(index).tolist() == [True, True, False] and (2, "b") in f
+
+
+def test_nulls_of_polars_inside_of_a_struct_are_nulls() -> None:
+    series = pl.Series("s", [{"a": 1, "b": None}, {"a": 2, "b": None}])
+    f = tamis.DigestSet()
+    assert f.insert(series).to_list() == [False, False] and f.skipped_nulls == 2
+    assert f.insert(series.to_frame()).to_list() == [False, False]
+
+
+def test_a_column_without_values_has_nulls() -> None:
+    f = tamis.DigestSet()
+    assert f.insert(pd.Series([float("nan")] * 2)).tolist() == [False, False]
+    assert f.skipped_nulls == 2 and not f

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import pickle
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -297,3 +298,22 @@ def test_many_items_have_no_false_negative(kind: Kind) -> None:
     assert f.contains(items).all()
     assert f.contains(items, threads=2).all()
     assert all(f.contains(items.tolist()))
+
+
+def test_a_merge_into_an_empty_set_takes_linear_time(tmp_path: Path) -> None:
+    # The digests of a set are in ascending order. Inserting 300,000 of them in this order passed
+    # 10,000,000,000 slots.
+    f = tamis.DigestSet()
+    f.update(range(300_000))
+    for g in (tamis.DigestSet(), tamis.DigestSet(items=10)):
+        g |= f
+        assert g == f
+    with tamis.DigestFile(tmp_path / "f.state", key=bytes(16)) as h:
+        g = tamis.DigestSet(key=bytes(16))
+        g.update(range(300_000))
+        h |= g
+        assert h == g
+    with tamis.DigestFile(tmp_path / "f.state") as h:
+        assert len(h) == 300_000 and h == g
+    with pytest.raises(tamis.MergeError, match="different keys or seeds"):
+        f |= g

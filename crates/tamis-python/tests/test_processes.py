@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 import tamis
 from conftest import ends_well
@@ -499,3 +501,11 @@ def test_progress_of_lists_and_iterables_is_reported() -> None:
     with pytest.raises(TypeError) as caught:
         f.update(items)
     assert caught.value.__notes__ == ["at least the first 65,536 items were processed before"]
+
+    def broken() -> Iterator[int]:
+        yield from range(5_000)
+        raise OSError
+
+    with pytest.raises(OSError) as broke:
+        f.update(broken())
+    assert broke.value.__notes__ == ["at least the first 4,096 items were processed before"]

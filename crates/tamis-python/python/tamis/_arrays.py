@@ -26,6 +26,9 @@ _OBJECT_CHUNK = 65_536
 # The number of items of an iterable that are inserted at once.
 _ITERABLE_CHUNK = 1_024
 
+# The libraries of arrays and tables.
+_LIBRARIES = ("numpy", "pandas", "polars", "pyarrow")
+
 # A larger number of threads makes no batch faster.
 _MAX_THREADS = 1_024
 
@@ -90,9 +93,13 @@ def _each_part(
     """
     total = len(items) if hasattr(items, "__len__") else None
     done = 0
-    for part, start, stop in _parts(items):
+    parts = _parts(items)
+    while True:
         try:
+            part, start, stop = next(parts)
             run(part, start, stop)
+        except StopIteration:
+            return
         except Exception as error:
             if done:
                 error.add_note(f"at least the first {done:,} items were processed before")
@@ -207,6 +214,17 @@ def _has_arrow(items: Any) -> bool:
     return not is_numpy and hasattr(items, "__arrow_c_stream__")
 
 
+def _without_null(dtype: Any) -> Any:
+    """Return a type of Polars in which integers replace the type of nulls."""
+    polars = sys.modules["polars"]
+    if dtype == polars.Null:
+        return polars.Int64()
+    if isinstance(dtype, polars.Struct):
+        fields = [polars.Field(field.name, _without_null(field.dtype)) for field in dtype.fields]
+        return polars.Struct(fields)
+    return dtype
+
+
 def _pandas(
     filter: Filter,
     items: Any,
@@ -215,18 +233,26 @@ def _pandas(
     progress: Progress | None,
     answer_of_null: bool = False,
 ) -> Any:
-    pandas = sys.modules["pandas"]
+    numpy, pandas = sys.modules["numpy"], sys.modules["pandas"]
+    if isinstance(items, pandas.MultiIndex):
+        rows = items.to_frame(index=False)
+        return to_numpy(joined(arrow(filter, rows, insert, threads, progress, answer_of_null)))
     series = items if isinstance(items, pandas.Series) else pandas.Series(items)
     name = "the array" if series.name is None else f"the column {series.name!r}"
     if isinstance(series.dtype, (pandas.PeriodDtype, pandas.IntervalDtype)):
         raise TypeError(f"{name} of {series.dtype} has no items: give series.astype(str)")
-    if series.dtype.kind == "f" and len(series):
+    if series.dtype.kind == "f" and series.isna().all():
+        # pandas.read_csv reads a column without values as NaN.
+        filter._list([], insert)
+        filter._count_nulls(len(series))
+        values = numpy.full(len(series), answer_of_null)
+    elif series.dtype.kind == "f":
         raise TypeError(
             f"{name} of {series.dtype} has no items. If pandas read integers with missing values: "
             "use series.astype('Int64'), or read_csv(dtype={name: 'Int64'}). Otherwise, decide "
             "which numbers are equal, and convert the series to integers or text"
         )
-    if _has_arrow(series):
+    elif _has_arrow(series):
         chunks = arrow(filter, series, insert, threads, progress, answer_of_null)
         values = to_numpy(joined(chunks))
     else:
@@ -256,9 +282,15 @@ def _with_nulls(
     return answers
 
 
+def library_name(items: Any) -> str:
+    """Return the library of the class of an object, or of the class that this class extends."""
+    names = (base.__module__.partition(".")[0] for base in type(items).__mro__)
+    return next((name for name in names if name in _LIBRARIES), "")
+
+
 def _arrow_form(items: Any) -> Any:
     """Return an object whose Arrow form has exactly the items."""
-    library = type(items).__module__.partition(".")[0]
+    library = library_name(items)
     if library == "pandas" and hasattr(items, "reset_index") and items.ndim == 2:
         # The Arrow form of a data frame has the index as a column.
         return items.reset_index(drop=True)
@@ -273,10 +305,11 @@ def _arrow_form(items: Any) -> Any:
                     "series.to_list(), or create the column with another type"
                 )
         # The Arrow form of Polars' nulls has a buffer, which the specification does not allow.
-        if is_frame and polars.Null in items.dtypes:
-            return items.cast({polars.Null: polars.Int64})
-        if isinstance(items, polars.Series) and items.dtype == polars.Null:
-            return items.cast(polars.Int64)
+        if is_frame:
+            types = {name: _without_null(dtype) for name, dtype in items.schema.items()}
+            return items if types == dict(items.schema) else items.cast(types)
+        if isinstance(items, polars.Series) and items.dtype != _without_null(items.dtype):
+            return items.cast(_without_null(items.dtype))
     return items
 
 
@@ -321,7 +354,7 @@ def to_numpy(answers: Any) -> Any:
 
 def _arrow_like(items: Any, chunks: list[Booleans]) -> Any:
     """Return answers as a boolean array of the library of the items."""
-    library = type(items).__module__.partition(".")[0]
+    library = library_name(items)
     if library == "polars":
         polars = sys.modules["polars"]
         return polars.Series(joined(chunks)).alias(getattr(items, "name", ""))

@@ -13,9 +13,6 @@ if TYPE_CHECKING:
 
     from tamis._filter import Filter
 
-# The libraries of batches.
-_LIBRARIES = ("numpy", "pandas", "polars", "pyarrow")
-
 
 def dedup(filter: Filter, batches: Any, key: Any, threads: int) -> Iterator[Any]:
     """Insert the keys of all batches. Yields each batch without the rows whose key is not new."""
@@ -37,10 +34,6 @@ def _each(filter: Filter, batches: Iterable[Any], key: Any, threads: int) -> Ite
         yield _without_repeats(filter, batch, key, threads, types)
 
 
-def _library(batch: Any) -> str:
-    return type(batch).__module__.partition(".")[0]
-
-
 def _is_table(batches: Any) -> bool:
     """Tests whether the argument of `dedup` is one table, and not an iterable of tables."""
     classes = {
@@ -49,7 +42,7 @@ def _is_table(batches: Any) -> bool:
         "polars": ("DataFrame", "Series"),
         "pyarrow": ("Table", "RecordBatch", "Array", "ChunkedArray"),
     }
-    library = _library(batches)
+    library = _arrays.library_name(batches)
     module = sys.modules.get(library)
     names = classes.get(library, ())
     return any(isinstance(batches, getattr(module, name)) for name in names)
@@ -59,7 +52,7 @@ def _without_repeats(
     filter: Filter, batch: Any, key: Any, threads: int, types: dict[Any, Any]
 ) -> Any:
     """Insert the keys of a batch, and return the rows whose keys are new or null."""
-    if _library(batch) not in _LIBRARIES and not isinstance(batch, (list, tuple)):
+    if not _arrays.library_name(batch) and not isinstance(batch, (list, tuple)):
         advice = ": group rows with itertools.batched" if isinstance(batch, dict) else ""
         raise TypeError(
             f"a batch must be a numpy array, a pyarrow, Polars or pandas table, or a list, and not "
@@ -68,13 +61,26 @@ def _without_repeats(
     keys = _keys(batch, key)
     _arrays.check(keys, threads)
     _check_rows(batch, keys)
-    if _library(keys) == "pandas":
+    if _arrays.library_name(keys) == "pandas":
         _check_types(keys, types)
+    if isinstance(keys, list) and isinstance(batch, (list, tuple)) and key is not None:
+        return _rows(batch, _with_nulls(filter, keys, threads))
     if _arrays.library_of(keys) == "arrow":
         # A row without a key is kept.
         chunks = _arrays.arrow(filter, keys, True, threads, None, answer_of_null=True)
         return _rows(batch, _arrays.joined(chunks))
     return _rows(batch, _arrays.run(filter, keys, True, threads, None, answer_of_null=True))
+
+
+def _with_nulls(filter: Filter, keys: list[Any], threads: int) -> list[bool]:
+    """Insert keys of dictionaries. A key that is None, or has a part that is None, is a null."""
+    is_null = [key is None or isinstance(key, tuple) and None in key for key in keys]
+    if not any(is_null):
+        return _arrays.run(filter, keys, True, threads, None)  # type: ignore[no-any-return]
+    found = [key for key, null in zip(keys, is_null, strict=True) if not null]
+    new = iter(_arrays.run(filter, found, True, threads, None))
+    filter._count_nulls(sum(is_null))
+    return [True if null else next(new) for null in is_null]
 
 
 def _check_rows(batch: Any, keys: Any) -> None:
@@ -95,9 +101,17 @@ def _check_types(keys: Any, types: dict[Any, Any]) -> None:
     `pandas.read_csv` chooses the type of a column for each chunk: the key 1 may be the integer in
     one chunk, and the text in another.
     """
-    is_integer = sys.modules["pandas"].api.types.is_integer_dtype
-    columns = keys.dtypes.items() if getattr(keys, "ndim", 1) == 2 else [(_name(keys), keys.dtype)]
-    for name, dtype in columns:
+    pandas = sys.modules["pandas"]
+    is_integer = pandas.api.types.is_integer_dtype
+    is_frame = getattr(keys, "ndim", 1) == 2
+    for name in keys.columns if is_frame else [getattr(keys, "name", None)]:
+        column = keys[name] if is_frame else keys
+        dtype = column.dtype
+        if isinstance(dtype, pandas.CategoricalDtype):
+            dtype = dtype.categories.dtype
+        # A column without values may have any type.
+        if column.isna().all():
+            continue
         before = types.setdefault(name, dtype)
         if is_integer(before) != is_integer(dtype):
             raise TypeError(
@@ -105,10 +119,6 @@ def _check_types(keys: Any, types: dict[Any, Any]) -> None:
                 f"one, so that equal keys would differ: give one type, for example by "
                 f"read_csv(dtype={{{name!r}: 'str'}})"
             )
-
-
-def _name(keys: Any) -> Any:
-    return getattr(keys, "name", None)
 
 
 def _keys(batch: Any, key: Any) -> Any:
@@ -127,19 +137,23 @@ def _keys(batch: Any, key: Any) -> Any:
     key = list(key)
     return (
         batch.select(key)
-        if hasattr(batch, "select") and _library(batch) != "pandas"
+        if hasattr(batch, "select") and _arrays.library_name(batch) != "pandas"
         else batch[key]
     )
 
 
 def _rows(batch: Any, keep: Any) -> Any:
     """Return the rows of a batch whose answer is true."""
-    library = _library(batch)
+    library = _arrays.library_name(batch)
     if library in ("numpy", "pandas"):
         return batch[_arrays.to_numpy(keep)]
     if library == "polars":
-        return batch.filter(sys.modules["polars"].Series(keep))
+        polars = sys.modules["polars"]
+        is_list = isinstance(keep, list)
+        return batch.filter(polars.Series(keep, dtype=polars.Boolean if is_list else None))
     if library == "pyarrow":
-        return batch.filter(sys.modules["pyarrow"].array(keep))
+        pyarrow = sys.modules["pyarrow"]
+        is_list = isinstance(keep, list)
+        return batch.filter(pyarrow.array(keep, type=pyarrow.bool_() if is_list else None))
     rows = (item for item, is_new in zip(batch, keep, strict=True) if is_new)
     return list(rows) if isinstance(batch, list) else tuple(rows)

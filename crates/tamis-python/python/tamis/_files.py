@@ -173,9 +173,15 @@ def convert(
     filter.save(target, to, **options)
 
 
-def format_of(path: str | os.PathLike[str]) -> str | None:
-    """Return the name of the format that the name of a file shows, or None."""
-    extension = os.path.splitext(os.fsdecode(path))[1].removeprefix(".")
+def format_of(path: str | os.PathLike[str], names_only: bool = False) -> str | None:
+    """Return the name of the format that the extension of a path shows, or None.
+
+    With `names_only`, the extension is the name of another system's format: the extension of Tamis
+    stands for the default format of each kind, and extensions such as ``.db`` have other uses.
+    """
+    extension = os.path.splitext(os.fsdecode(path))[1].removeprefix(".").lower()
+    if names_only:
+        return extension if extension in {row.name for row in formats()[1:]} else None
     names = [row.name for row in formats() if extension in row.extensions]
     return names[0] if len(names) == 1 else None
 

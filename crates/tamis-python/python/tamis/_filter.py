@@ -45,8 +45,8 @@ class Filter(Slots):
         array for a pyarrow array, a Series for a Series, and a list for any other iterable. A null
         is never present. Arrays are processed without the GIL, on `threads` threads. After each
         step of about 30 ms, ``progress(rows done, all rows)`` is called. Lists, other iterables and
-        numpy arrays of objects hold the GIL and use one thread; lists and other iterables do not
-        call `progress`.
+        numpy arrays of objects use one thread, in steps of 65,536 items between which other threads
+        run.
 
         >>> import tamis
         >>> seen = tamis.Bloom(1_000, 0.01)
@@ -237,18 +237,16 @@ class Filter(Slots):
     def save(self, path: str | os.PathLike[str], format: str | None = None, **options: Any) -> None:
         """Write the filter to a file, and replace a previous file atomically.
 
-        `format` and `options` are those of `to_bytes`; by default, the extension of the path shows
-        the format, as in ``users.guava``. Raises `FileError` if the file cannot be written.
+        `format` and `options` are those of `to_bytes`; by default, an extension that
+        is the name of a format shows the format, as in ``users.guava``. Raises `FileError` if the file cannot be written.
 
         After a crash, the path has either the complete old file or the complete new file. The file
         is on disk when the method returns. Only the owner may read the file of a filter with a key.
         """
         from tamis._files import format_of
 
-        named = format_of(path)
-        # The extension of Tamis stands for the default format of each kind.
-        if format is None and named != "tamis":
-            format = named
+        if format is None:
+            format = format_of(path, names_only=True)
         self._save(os.fsdecode(path), format, options)
 
     @classmethod

@@ -300,7 +300,9 @@ impl<'a> Counted<'a> {
 
 impl Drop for Counted<'_> {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::SeqCst);
+        // A signal handler may fork while the thread waits: the new process counts no waiting thread.
+        let minus_one = |count: u32| count.checked_sub(1);
+        _ = self.0.fetch_update(Ordering::SeqCst, Ordering::SeqCst, minus_one);
     }
 }
 

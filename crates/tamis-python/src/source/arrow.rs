@@ -1,7 +1,7 @@
 //! Items in an Arrow array.
 
 use std::ops::Range;
-use std::sync::OnceLock;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use arrow_array::array::AnyDictionaryArray;
 use arrow_array::cast::AsArray as _;
@@ -24,6 +24,8 @@ pub struct ArrowSource {
     items: Items,
     /// The items of a dictionary's values, after the first read.
     values: OnceLock<PyResult<DictionaryValues>>,
+    /// The dictionaries in the columns of tuples, after the first read.
+    dictionaries: Dictionaries,
 }
 
 /// The items of a dictionary's values. A value that is null has no item.
@@ -57,7 +59,7 @@ impl ArrowSource {
             return Self::new(with_nulls(field, fields.nulls())?);
         }
         let items = items_of(array.data_type())?;
-        Ok(Self { array, items, values: OnceLock::new() })
+        Ok(Self { array, items, values: OnceLock::new(), dictionaries: Dictionaries::default() })
     }
 }
 
@@ -133,7 +135,7 @@ impl Source for ArrowSource {
                 }
             }
             Items::Tuples => {
-                let column = Column::new(&array, false)?;
+                let column = Column::new(&array, false, &self.dictionaries)?;
                 let (mut bytes, mut ends) = (Vec::new(), Vec::with_capacity(rows.len()));
                 for row in 0..rows.len() {
                     let start = bytes.len();
@@ -260,6 +262,50 @@ fn each_range<'a, T: ByteArrayType>(
     }
 }
 
+/// The encoded values of dictionaries. The slices of an array share the values of a dictionary.
+#[derive(Default)]
+struct Dictionaries(Mutex<Vec<(ArrayRef, Arc<Encoded>)>>);
+
+/// The bytes of the values of a dictionary.
+struct Encoded {
+    bytes: Vec<u8>,
+    /// The end of each value in `bytes`.
+    ends: Vec<usize>,
+    is_null: Vec<bool>,
+    is_fixed: bool,
+}
+
+impl Dictionaries {
+    fn encoded(&self, values: &ArrayRef, is_uuid: bool) -> PyResult<Arc<Encoded>> {
+        let known = self.lock().iter().find(|(known, _)| Arc::ptr_eq(known, values)).cloned();
+        if let Some((_, encoded)) = known {
+            return Ok(encoded);
+        }
+        let column = Column::new(values, is_uuid, self)?;
+        let (mut bytes, mut ends, mut is_null) = (Vec::new(), Vec::new(), Vec::new());
+        for row in 0..values.len() {
+            is_null.push(!column.push(row, &mut bytes));
+            ends.push(bytes.len());
+        }
+        let encoded = Arc::new(Encoded { bytes, ends, is_null, is_fixed: column.is_fixed });
+        self.lock().push((values.clone(), encoded.clone()));
+        Ok(encoded)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<(ArrayRef, Arc<Encoded>)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Encoded {
+    /// Appends the bytes of a value. Returns false for a null.
+    fn push(&self, index: usize, bytes: &mut Vec<u8>) -> bool {
+        let start = index.checked_sub(1).map_or(0, |before| self.ends[before]);
+        bytes.extend_from_slice(&self.bytes[start..self.ends[index]]);
+        !self.is_null[index]
+    }
+}
+
 /// The name of Arrow's extension type for UUIDs.
 const UUID: &str = "arrow.uuid";
 
@@ -275,13 +321,14 @@ struct Column<'a> {
 enum Values<'a> {
     Integers(Vec<u64>),
     Bytes(Vec<&'a [u8]>),
-    Dictionary(Box<Column<'a>>, Vec<usize>),
+    Dictionary(Arc<Encoded>, Vec<usize>),
     Tuples(Vec<Column<'a>>),
     Nulls,
 }
 
 impl<'a> Column<'a> {
-    fn new(array: &'a ArrayRef, is_uuid: bool) -> PyResult<Self> {
+    fn new(array: &'a ArrayRef, is_uuid: bool, dictionaries: &Dictionaries) -> PyResult<Self> {
+        let is_uuid = is_uuid && array.data_type() == &DataType::FixedSizeBinary(16);
         let (values, is_fixed) = match items_of(array.data_type())? {
             Items::Integers => {
                 let mut integers = Vec::with_capacity(array.len());
@@ -295,15 +342,24 @@ impl<'a> Column<'a> {
             }
             Items::Dictionary => {
                 let dictionary = array.as_any_dictionary();
-                let values = Column::new(dictionary.values(), is_uuid)?;
-                let is_fixed = values.is_fixed;
-                (Values::Dictionary(Box::new(values), indexes(dictionary)), is_fixed)
+                let values = dictionary.values();
+                // Arrow has the name of the extension at the values, where it is lost.
+                if values.data_type() == &DataType::FixedSizeBinary(16) {
+                    return Err(PyTypeError::new_err(
+                        "a dictionary of 16 bytes in a tuple may have UUIDs or bytes: decode the \
+                         column first, for example with column.dictionary_decode() in pyarrow",
+                    ));
+                }
+                let encoded = dictionaries.encoded(values, false)?;
+                let is_fixed = encoded.is_fixed;
+                (Values::Dictionary(encoded, indexes(dictionary)), is_fixed)
             }
             Items::Tuples => {
                 let tuples = array.as_struct();
                 let fields = tuples.columns().iter().zip(tuples.fields());
                 let columns = fields.map(|(column, field)| {
-                    Column::new(column, field.extension_type_name() == Some(UUID))
+                    let is_uuid = field.extension_type_name() == Some(UUID);
+                    Column::new(column, is_uuid, dictionaries)
                 });
                 let columns: Vec<_> = columns.collect::<PyResult<_>>()?;
                 let is_fixed = columns.iter().all(|column| column.is_fixed);

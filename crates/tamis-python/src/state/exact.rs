@@ -52,6 +52,15 @@ impl<D: StoredDigest> ExactSet<D> {
         Ok(Self { set, hasher, file })
     }
 
+    /// Allocates the memory for more digests.
+    ///
+    /// # Errors
+    ///
+    /// [`SetError::Memory`].
+    pub fn reserve(&mut self, digests: u64) -> Result<(), SetError> {
+        Ok(self.set.reserve(digests)?)
+    }
+
     /// Returns a copy in memory.
     pub fn copy(&self) -> Self {
         Self::new(self.set.clone(), self.hasher)
