@@ -30,7 +30,9 @@ pub(super) fn insert_each(
     insert(keys, &mut |answer| {
         match answer {
             Ok(is_new) => answers.set(i, is_new),
-            Err(error) => failed = Err(ChangeError::refused(error.to_string())),
+            Err(RedisInsertError::Memory(error)) => failed = Err(ChangeError::Memory(error)),
+            // All other errors say that the filter cannot grow.
+            Err(error) => failed = Err(ChangeError::Full(error.to_string().into())),
         }
         i += 1;
         failed.is_ok()
