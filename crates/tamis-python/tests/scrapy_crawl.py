@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import functools
 import importlib
 import json
@@ -114,8 +115,10 @@ def patch(path: str, change: Callable[..., Any]) -> None:
     setattr(owner, last, change(getattr(owner, last)))
 
 
-def counting(number: int, happen: Callable[[], None], is_after: bool) -> Callable[..., Any]:
-    """Return a wrapper that lets something happen from a call with a number on."""
+def counting(
+    number: int, happen: Callable[[], None], is_after: bool, is_once: bool = False
+) -> Callable[..., Any]:
+    """Return a wrapper that lets something happen from a call with a number on, or only then."""
 
     def change(function: Callable[..., Any]) -> Callable[..., Any]:
         calls = 0
@@ -124,10 +127,11 @@ def counting(number: int, happen: Callable[[], None], is_after: bool) -> Callabl
         def changed(*args: Any, **options: Any) -> Any:
             nonlocal calls
             calls += 1
-            if calls >= number and not is_after:
+            happens = calls == number if is_once else calls >= number
+            if happens and not is_after:
                 happen()
             result = function(*args, **options)
-            if calls >= number and is_after:
+            if happens and is_after:
                 happen()
             return result
 
@@ -142,6 +146,10 @@ def kill() -> None:
 
 def fail() -> None:
     raise tamis.FileError("the disk is full")
+
+
+def fail_once() -> None:
+    raise OSError(errno.ENOSPC, "No space left on device")
 
 
 SETTINGS = {
@@ -175,10 +183,10 @@ def main(
     settings = SETTINGS | settings
     if settings.get("REQUEST_FINGERPRINTER_CLASS") == "words":
         settings["REQUEST_FINGERPRINTER_CLASS"] = Words
-    for name, happen in (("KILL", kill), ("FAIL", fail)):
+    for name, happen in (("KILL", kill), ("FAIL", fail), ("FAIL_ONCE", fail_once)):
         if name in settings:
             path, number, when = settings.pop(name)
-            patch(path, counting(number, happen, when == "after"))
+            patch(path, counting(number, happen, when == "after", name == "FAIL_ONCE"))
     spider = Numbers if settings.pop("NUMBERS", False) else Pages
     process = CrawlerProcess(settings)
     created = [process.create_crawler(spider) for _ in range(crawlers)]

@@ -564,6 +564,25 @@ def test_a_set_or_a_journal_that_fails_loses_no_page(
     assert len(numbers(runs)) < 101 + 20
 
 
+PUSH = "scrapy.pqueues:ScrapyPriorityQueue.push"
+
+
+@pytest.mark.parametrize("mark", ["scheduled", "success"])
+@pytest.mark.parametrize("number", [1, 5])
+def test_a_recovery_whose_queue_fails_stops_the_spider_and_loses_no_page(
+    site: Site, tmp_path: Path, number: int, mark: str
+) -> None:
+    job = {"TAMIS_MARK": mark}
+    runs = [run_numbers(site, tmp_path, KILL=(PARSE, 3, "before"), **job)]
+    runs.append(run_numbers(site, tmp_path, FAIL_ONCE=(PUSH, number, "before"), **job))
+    assert runs[1].end()[0]["finish_reason"] == "dupefilter_error", runs[1].log
+    assert runs[1].log.count("The dupe filter failed, and closes the spider: ") == 1
+    runs.append(run_numbers(site, tmp_path, **job))
+    assert runs[2].end()[0]["finish_reason"] == "finished"
+    assert_all_numbers(runs)
+    assert numbers([run_numbers(site, tmp_path, **job)]) == []
+
+
 def test_a_crawler_that_is_killed_after_its_set_failed_loses_no_page(
     site: Site, tmp_path: Path
 ) -> None:

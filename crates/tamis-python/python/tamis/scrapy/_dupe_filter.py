@@ -197,7 +197,12 @@ class DupeFilter(BaseDupeFilter):
 
     def _on_opened(self, **_: Any) -> None:
         assert self._unfinished is not None and self._job is not None
-        count = self._unfinished.recover()
+        try:
+            count = self._unfinished.recover()
+        except Exception as error:
+            # Scrapy would only log the error, and end the crawl without the rest of the requests.
+            self._stop(error)
+            return
         if self._job.is_after_kill:
             _log.info("Resuming a crawl that was killed (%d requests were not finished)", count)
         elif count:

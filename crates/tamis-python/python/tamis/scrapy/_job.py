@@ -33,8 +33,9 @@ journal, and the queue is kept under another name.
 The set takes the fingerprints of Scrapy's own filter once: after the journal has taken the queue
 of the same crawler. The journal has the size of the file until the set has all fingerprints.
 
-If the set or the journal fails, the journal removes no request any more and stays open. A request
-that the journal could not write is linked by a page that the journal still has.
+If the set, the journal or the scheduling of the journal's requests fails, the journal removes no
+request any more and stays open. A request that the journal could not write is linked by a page that
+the journal still has.
 """
 
 from __future__ import annotations
