@@ -15,8 +15,8 @@ from typing import Any
 import scrapy
 import tamis
 from scrapy import signals
-from scrapy.crawler import CrawlerProcess
-from scrapy.exceptions import CloseSpider, DontCloseSpider
+from scrapy.crawler import Crawler, CrawlerProcess
+from scrapy.exceptions import CloseSpider, DontCloseSpider, IgnoreRequest
 from scrapy.settings import default_settings
 from scrapy.utils.misc import load_object
 
@@ -38,6 +38,28 @@ class Words:
 
     def fingerprint(self, request: scrapy.Request) -> bytes:
         return request.url.split("/", 3)[3].encode().replace(b"x", b"\x00\xff" * 40)
+
+
+class DropMiddleware:
+    """Drops requests of some pages before the download."""
+
+    def process_request(self, request: scrapy.Request) -> None:
+        if "/drop/" in request.url:
+            raise IgnoreRequest
+
+
+class DropExtension:
+    """Drops requests of some pages before the queue."""
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> DropExtension:
+        extension = cls()
+        crawler.signals.connect(extension.drop, signal=signals.request_scheduled)
+        return extension
+
+    def drop(self, request: scrapy.Request) -> None:
+        if "/drop/" in request.url:
+            raise IgnoreRequest
 
 
 def event(**values: Any) -> None:
@@ -183,6 +205,11 @@ def main(
     settings = SETTINGS | settings
     if settings.get("REQUEST_FINGERPRINTER_CLASS") == "words":
         settings["REQUEST_FINGERPRINTER_CLASS"] = Words
+    match settings.pop("DROP", None):
+        case "middleware":
+            settings["DOWNLOADER_MIDDLEWARES"] = {DropMiddleware: 1}
+        case "signal":
+            settings["EXTENSIONS"] = {DropExtension: 1}
     for name, happen in (("KILL", kill), ("FAIL", fail), ("FAIL_ONCE", fail_once)):
         if name in settings:
             path, number, when = settings.pop(name)

@@ -565,6 +565,7 @@ def test_a_set_or_a_journal_that_fails_loses_no_page(
 
 
 PUSH = "scrapy.pqueues:ScrapyPriorityQueue.push"
+POP = "scrapy.pqueues:ScrapyPriorityQueue.pop"
 
 
 @pytest.mark.parametrize("mark", ["scheduled", "success"])
@@ -581,6 +582,54 @@ def test_a_recovery_whose_queue_fails_stops_the_spider_and_loses_no_page(
     assert runs[2].end()[0]["finish_reason"] == "finished"
     assert_all_numbers(runs)
     assert numbers([run_numbers(site, tmp_path, **job)]) == []
+
+
+@pytest.mark.parametrize("stop", [{}, {"CLOSESPIDER_PAGECOUNT": 30}])
+@pytest.mark.parametrize("mark", ["scheduled", "success"])
+@pytest.mark.parametrize(
+    ("path", "number"),
+    [
+        # The first page, a page of the first page, and a page with `dont_filter`.
+        *((PUSH, number) for number in (1, 4, 12)),
+        # A request that left the file of the queue. Every other call is of the queue in memory.
+        (POP, 8),
+    ],
+)
+def test_a_queue_that_fails_once_loses_no_page(
+    site: Site, tmp_path: Path, path: str, number: int, mark: str, stop: dict[str, Any]
+) -> None:
+    job = {"TAMIS_MARK": mark}
+    failing = {"FAIL_ONCE": (path, number, "before" if path == PUSH else "after")}
+    runs = [run_numbers(site, tmp_path, **failing, **job, **stop)]
+    runs.append(run_numbers(site, tmp_path, **job))
+    assert_all_numbers(runs)
+    log = runs[0].log
+    if runs[0].end()[0]["finish_reason"] == "finished":
+        assert log.count(" were not crawled, and stay in the job") == 1, log
+    # At most the pages whose callbacks ran are crawled again.
+    assert len(numbers(runs)) < 101 + 10
+    runs = [run_numbers(site, tmp_path, **job)]
+    assert numbers(runs) == [] and "stay in the job" not in runs[0].log
+
+
+@pytest.mark.parametrize("dont_filter", ["false", "true"])
+@pytest.mark.parametrize("how", ["middleware", "signal"])
+def test_a_request_that_is_dropped_on_purpose_is_not_crawled_again(
+    site: Site, tmp_path: Path, how: str, dont_filter: str
+) -> None:
+    options = f' {{"dont_filter":{dont_filter}}}'
+    site.pages = {"/": Page("/a", *(f"/drop/{i}{options}" for i in range(5))), "/a": Page()}
+    site.pages |= {f"/drop/{i}": Page() for i in range(5)}
+    job = {"DUPEFILTER_CLASS": TAMIS, "JOBDIR": str(tmp_path / "job"), "CONCURRENT_REQUESTS": 1}
+    if how == "signal":
+        # The requests of a killed crawler are dropped when they are scheduled again.
+        Crawl(site, tmp_path, {**job, "KILL": ("scrapy_crawl:Pages.parse", 2, "before")}).end()
+        site.take_hits()
+    log = crawl(site, tmp_path, DROP=how, **job)["log"]
+    assert not any("drop" in it for it in site.take_hits())
+    assert "stay in the job" not in log
+    crawl(site, tmp_path, **job)
+    assert site.take_hits() == []
 
 
 def test_a_crawler_that_is_killed_after_its_set_failed_loses_no_page(
@@ -913,7 +962,7 @@ def test_a_request_that_cannot_be_serialized_is_crawled(site: Site, tmp_path: Pa
         assert once(site.take_hits()) == {"/", "/a", "/b"}
 
 
-def test_the_journal_keeps_the_order_and_is_empty_after_the_end(tmp_path: Path) -> None:
+def test_the_journal_keeps_the_order_and_its_requests(tmp_path: Path) -> None:
     spider = Spider("a")
     journal = Journal(str(tmp_path))
     for key in (b"z", b"a", b"m", b"a"):
@@ -927,12 +976,17 @@ def test_the_journal_keeps_the_order_and_is_empty_after_the_end(tmp_path: Path) 
     journal = Journal(str(tmp_path))
     assert journal.was_open and len(list(journal.keys())) == 3
     journal.start()
-    journal.close(is_finished=True, signature="a")
+    journal.remove(b"z")
+    journal.close("a")
     journal = Journal(str(tmp_path))
-    assert not journal.was_open and list(journal.keys()) == []
+    assert not journal.was_open and journal.keys() == [b"m", b"a"]
     assert journal.value("signature") == "a"
     journal.start()
-    journal.close(is_finished=False, signature="b")
+    journal.stay_open()
+    journal.close("b")
+    journal = Journal(str(tmp_path))
+    assert journal.was_open and journal.value("signature") == "a"
+    journal.abandon()
 
 
 def test_a_journal_that_was_not_started_changes_nothing(tmp_path: Path) -> None:

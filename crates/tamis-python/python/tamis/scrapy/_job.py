@@ -36,6 +36,10 @@ of the same crawler. The journal has the size of the file until the set has all 
 If the set, the journal or the scheduling of the journal's requests fails, the journal removes no
 request any more and stays open. A request that the journal could not write is linked by a page that
 the journal still has.
+
+If the queue fails to take or to give a request, Scrapy loses the request, and the journal stays
+open. The page that links the request stays in the journal, too, because its callback may not go on.
+A crawl that ends as finished leaves the journal open if the journal still has a request.
 """
 
 from __future__ import annotations
@@ -155,8 +159,22 @@ class Job:
 
     def close(self, is_finished: bool) -> None:
         """Record that the crawler stopped in order, after Scrapy has written its queue."""
-        # A spider may give the reason `finished` before the queue is empty.
-        self.journal.close(is_finished and self._queue.is_empty(), self._queue.signature())
+        try:
+            # A spider may give the reason `finished` before the queue is empty.
+            if is_finished and self._queue.is_empty():
+                self._keep_requests()
+            signature = self._queue.signature()
+        except BaseException:
+            self.abandon()
+            raise
+        self.journal.close(signature)
+
+    def _keep_requests(self) -> None:
+        """Let the next crawler schedule the requests that a finished crawl has left."""
+        if count := len(self.journal.keys()):
+            message = "%d requests were not crawled, and stay in the job for the next crawl"
+            _log.warning(message, count)
+            self.journal.stay_open()
 
     def abandon(self) -> None:
         """Leave the job as after a kill."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import pickle
 import sqlite3
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from scrapy.utils.request import request_from_dict
@@ -91,7 +90,7 @@ class Journal:
     def has(self, key: bytes) -> bool:
         return self._run("SELECT 1 FROM requests WHERE key = ?", key).fetchone() is not None
 
-    def keys(self) -> Iterable[bytes]:
+    def keys(self) -> list[bytes]:
         """Return the keys of the requests, oldest first."""
         return [row[0] for row in self._run("SELECT key FROM requests ORDER BY rowid")]
 
@@ -108,16 +107,11 @@ class Journal:
         """Let the next crawler schedule the requests that are left, as after a kill."""
         self._closes = False
 
-    def close(self, is_finished: bool, signature: str) -> None:
-        """Record that the crawler stopped in order, and left a queue with this signature.
-
-        A finished job has no unfinished requests.
-        """
+    def close(self, signature: str) -> None:
+        """Record that the crawler stopped in order, and left a queue with this signature."""
         try:
             if self._closes:
                 self._run("BEGIN IMMEDIATE")
-                if is_finished:
-                    self._run("DELETE FROM requests")
                 self.set_value("signature", signature)
                 self._run(f"PRAGMA user_version = {_CLOSED}")
                 self._run("COMMIT")
