@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import functools
 import json
 import logging
@@ -252,6 +253,7 @@ class Clock:
 def dupe_filter(cls: type[DupeFilter] = DupeFilter, **settings: Any) -> DupeFilter:
     """Create a dupe filter in this process, as Scrapy does."""
     crawler = get_crawler(Spider, settings)
+    crawler.spider = Spider("a")
     return cls.from_crawler(crawler)
 
 
@@ -540,6 +542,15 @@ def test_a_job_that_changes_its_filter_in_both_directions_loses_no_page(
 ) -> None:
     runs = [run_numbers(site, tmp_path, **tamis_)]
     own_run = run_numbers(site, tmp_path, DUPEFILTER_CLASS=OWN, **own)
+    if "KILL" in own and "KILL" not in tamis_:
+        # The journal does not have the requests of Scrapy's own filter, which the kill has lost.
+        queue = tmp_path / "job" / "requests.queue"
+        refused = run_numbers(site, tmp_path)
+        assert f"cannot start: {queue}: the queue of Scrapy cannot be read: " in refused.log
+        assert numbers([refused]) == [] and not list(queue.parent.glob("*.unread*"))
+        # The advice of the message.
+        shutil.rmtree(queue)
+        (tmp_path / "job" / "requests.seen").unlink()
     runs.append(run_numbers(site, tmp_path))
     assert_all_numbers([*runs, own_run])
 
@@ -680,6 +691,64 @@ def test_a_queue_whose_last_request_scrapys_own_filter_has_lost_is_refused(
     filter = dupe_filter(JOBDIR=str(tmp_path))
     assert not filter._seen.contains(b"\xab" * 20)
     filter.close("finished")
+
+
+def test_a_queue_that_cannot_be_read_is_kept_beside_an_open_journal(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    queue = tmp_path / "requests.queue"
+    for content in ("[0]", "[1]", "[2]"):
+        filter = dupe_filter(JOBDIR=str(tmp_path))
+        filter.request_seen(Request("http://a/"))
+        assert filter._job is not None
+        filter._job.abandon()
+        filter._seen.close()
+        (queue / "0").mkdir(parents=True)
+        (queue / "0" / "info.json").write_text("no JSON")
+        (queue / "active.json").write_text(content)
+    filter = dupe_filter(JOBDIR=str(tmp_path))
+    filter.close("shutdown")
+    assert caplog.text.count("The crawl goes on with the journal. ") == 3
+    # No queue is deleted.
+    names = ("requests.queue.unread", "requests.queue.unread-2", "requests.queue.unread-3")
+    found = [(tmp_path / it / "active.json").read_text() for it in names]
+    assert found == ["[0]", "[1]", "[2]"]
+    assert not queue.exists() and not (tmp_path / "tamis-copy").exists()
+
+
+@pytest.mark.parametrize("is_closed", [False, True])
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EACCES])
+@pytest.mark.parametrize("where", ["shutil.copyfile", "scrapy.core.scheduler.Scheduler.open"])
+def test_a_queue_that_cannot_be_copied_is_not_called_damaged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str, code: int, is_closed: bool
+) -> None:
+    queue = tmp_path / "requests.queue"
+    filter = dupe_filter(JOBDIR=str(tmp_path))
+    if is_closed:
+        filter.close("shutdown")
+    else:
+        assert filter._job is not None
+        filter._job.abandon()
+        filter._seen.close()
+    (queue / "0").mkdir(parents=True)
+    for name in ("info.json", "q00000"):
+        (queue / "0" / name).write_text("x" * 100)
+    (queue / "active.json").write_text("[0]")
+
+    def fail(*_: object, **__: object) -> None:
+        raise OSError(code, os.strerror(code))
+
+    with monkeypatch.context() as context:
+        context.setattr(where, fail)
+        with pytest.raises(tamis.FileError) as error:
+            dupe_filter(JOBDIR=str(tmp_path))
+    message = str(error.value)
+    assert type(error.value) is tamis.FileError
+    assert message.startswith(f"{queue}: ") and os.strerror(code) in message
+    assert "restore" not in message and "shutil" not in message and "[(" not in message
+    assert sorted(it.name for it in queue.rglob("*")) == ["0", "active.json", "info.json", "q00000"]
+    assert not (tmp_path / "tamis-copy").exists()
+    assert not list(tmp_path.glob("*.unread*"))
 
 
 def test_a_copied_queue_of_scrapys_own_filter_goes_on_after_a_touch(

@@ -27,8 +27,11 @@ deletes this file once the scheduler has read it. An open journal without `activ
 shows a kill. A crawler that stops in order records a signature of the queue's files.
 
 A queue that is newer than its `active.json` is of a crawler with Scrapy's own filter that was
-killed. If a queue is of this kind or cannot be read, a new job is refused. A job that has a journal goes on with the
-journal, and the queue is kept under another name.
+killed. If a queue is of this kind or is damaged, the job is refused: the journal is new or was closed,
+and does not have the requests that another crawler has put into the queue since. An open journal has
+the requests, or the pages that link them. So the job goes on with an open journal, and the queue is
+kept under another name. If the system refuses to copy or to read the queue, for example because the
+disk is full, the job is refused and nothing changes.
 
 The set takes the fingerprints of Scrapy's own filter once: after the journal has taken the queue
 of the same crawler. The journal has the size of the file until the set has all fingerprints.
@@ -128,9 +131,9 @@ class Job:
                         f"{self._queue.path}: a request cannot be serialized: {request}"
                     )
         except QueueError as error:
-            if journal.is_new:
+            if not journal.was_open:
                 raise
-            # The journal has these requests, or the pages that link them.
+            # An open journal has these requests, or the pages that link them.
             path = self._queue.set_aside()
             _log.warning("The crawl goes on with the journal. %s is now %s", error, path)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import json
 import os
@@ -36,6 +37,9 @@ _UNREAD_NAME = "requests.queue.unread"
 
 # The most time between the state of the queue and the last fingerprint, in seconds.
 _CLOSE_SECONDS = 2
+
+# The errors of the system that damaged files, or files of another class of queues, cause.
+_DAMAGE = (errno.EINVAL, errno.ENOENT, errno.EEXIST, errno.ENOTDIR, errno.EISDIR)
 
 _HEXADECIMAL = re.compile(rb"[0-9A-Fa-f]+")
 
@@ -80,7 +84,8 @@ class Queue:
     def requests(self, crawler: Crawler) -> Iterator[Request]:
         """Yield the requests of the queue. The queue itself does not change.
 
-        Raises `QueueError` if the queue cannot be read.
+        Raises `QueueError` if the queue is damaged, and another `tamis.FileError` if the system
+        refuses to copy or to read the files.
         """
         is_new = not self._files() and not fingerprints_bytes(self._folder)
         if not os.path.exists(self.path) or (is_new and not self.has_state()):
@@ -94,7 +99,11 @@ class Queue:
                     f"its requests (if the folder was only copied, run: touch {self._state_path})"
                 )
             yield from self._requests_of_copy(crawler)
+        except tamis.FileError:
+            raise
         except Exception as error:
+            if isinstance(error, OSError) and error.errno not in (None, *_DAMAGE):
+                raise tamis.FileError(f"{self.path}: cannot be read: {error}") from error
             # A queue raises errors of many kinds if its files are not whole, or are of another class.
             raise QueueError(
                 f"{self.path}: the queue of Scrapy cannot be read: {error}: restore it from a "
@@ -105,8 +114,8 @@ class Queue:
     def _requests_of_copy(self, crawler: Crawler) -> Iterator[Request]:
         copy = os.path.join(self._folder, _COPY_NAME)
         shutil.rmtree(copy, ignore_errors=True)
-        shutil.copytree(self.path, os.path.join(copy, _QUEUE_NAME))
         try:
+            self._copy(os.path.join(copy, _QUEUE_NAME))
             scheduler = _scheduler(crawler, copy)
             assert crawler.spider is not None
             scheduler.open(crawler.spider)
@@ -122,6 +131,15 @@ class Queue:
         finally:
             shutil.rmtree(copy, ignore_errors=True)
 
+    def _copy(self, path: str) -> None:
+        try:
+            shutil.copytree(self.path, path)
+        except OSError as error:
+            # An error of `shutil` has the source, the target and the reason of each file.
+            reasons = error.args[0] if isinstance(error, shutil.Error) else None
+            reason = reasons[0][-1] if isinstance(reasons, list) and reasons else error
+            raise tamis.FileError(f"{self.path}: cannot be copied to {path}: {reason}") from error
+
     def forget_state(self) -> None:
         """Delete the state, after Scrapy has read it."""
         with contextlib.suppress(FileNotFoundError):
@@ -135,8 +153,11 @@ class Queue:
 
     def set_aside(self) -> str:
         """Rename the folder, so that Scrapy does not read it. Returns the new path."""
-        path = os.path.join(self._folder, _UNREAD_NAME)
-        shutil.rmtree(path, ignore_errors=True)
+        path = first = os.path.join(self._folder, _UNREAD_NAME)
+        number = 1
+        while os.path.lexists(path):
+            number += 1
+            path = f"{first}-{number}"
         os.rename(self.path, path)
         return path
 
