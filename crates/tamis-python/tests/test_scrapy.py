@@ -1524,6 +1524,19 @@ def test_an_error_of_any_kind_loses_no_request(
     journal.abandon()
 
 
+def test_a_set_that_cannot_be_closed_leaves_the_job_open(tmp_path: Path) -> None:
+    filter = dupe_filter(JOBDIR=str(tmp_path))
+    assert not filter.request_seen(Request("http://a/"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ExactSet, "close", lambda self: scrapy_crawl.fail())
+        with pytest.raises(tamis.FileError, match="the disk is full"):
+            filter.close("shutdown")
+    filter._seen.close()
+    journal = Journal(str(tmp_path))
+    assert journal.was_open and len(journal.keys()) == 1
+    journal.abandon()
+
+
 # Servers.
 
 

@@ -243,9 +243,12 @@ class DupeFilter(BaseDupeFilter):
                 self._stop(error)
         try:
             self._seen.close()
-        finally:
+        except BaseException:
             if self._job is not None:
-                self._job.close(reason == "finished")
+                self._job.abandon()
+            raise
+        if self._job is not None:
+            self._job.close(reason == "finished")
 
     def log(self, request: Request, spider: Spider) -> None:
         """Count a filtered request, and log the first one, or each one with DUPEFILTER_DEBUG."""
