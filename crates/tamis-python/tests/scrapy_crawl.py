@@ -166,6 +166,10 @@ def kill() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
+def report_call() -> None:
+    event(called=True)
+
+
 def fail() -> None:
     raise tamis.FileError("the disk is full")
 
@@ -210,10 +214,12 @@ def main(
             settings["DOWNLOADER_MIDDLEWARES"] = {DropMiddleware: 1}
         case "signal":
             settings["EXTENSIONS"] = {DropExtension: 1}
-    for name, happen in (("KILL", kill), ("FAIL", fail), ("FAIL_ONCE", fail_once)):
+    actions = {"KILL": kill, "FAIL": fail, "FAIL_ONCE": fail_once, "REPORT": report_call}
+    for name, happen in actions.items():
         if name in settings:
             path, number, when = settings.pop(name)
-            patch(path, counting(number, happen, when == "after", name == "FAIL_ONCE"))
+            is_once = happen in (fail_once, report_call)
+            patch(path, counting(number, happen, when == "after", is_once))
     spider = Numbers if settings.pop("NUMBERS", False) else Pages
     process = CrawlerProcess(settings)
     created = [process.create_crawler(spider) for _ in range(crawlers)]
