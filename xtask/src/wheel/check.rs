@@ -192,7 +192,8 @@ impl Installed {
         let installed = Self { python, folder };
         let mut pip = installed.python(&["-m", "pip", "install", "--disable-pip-version-check"]);
         // The build of a source distribution uses this folder and these settings. The optimization would take minutes.
-        pip.env("CARGO_TARGET_DIR", root().join("target").join(FOLDER).join("target"));
+        // The folder is empty: all files of a source distribution are from 2006, so cargo would not see their changes.
+        pip.env("CARGO_TARGET_DIR", installed.folder.join("target"));
         pip.env("CARGO_PROFILE_RELEASE_LTO", "off").env("CARGO_PROFILE_RELEASE_OPT_LEVEL", "0");
         pip.env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16");
         pip.env("CARGO_PROFILE_RELEASE_DEBUG", "0");
