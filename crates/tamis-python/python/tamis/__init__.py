@@ -96,4 +96,3 @@ __all__ = [
 for _name in __all__:
     if _name != "__version__":
         globals()[_name].__module__ = "tamis"
-del _name

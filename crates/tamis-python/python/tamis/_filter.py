@@ -291,8 +291,9 @@ class Filter(Slots):
         """Set the attributes that a subclass added to its object, as `pickle` does."""
         if state is None:
             return
-        if hasattr(self, "__setstate__"):
-            self.__setstate__(state)
+        set_state = getattr(self, "__setstate__", None)
+        if set_state is not None:
+            set_state(state)
             return
         attributes, slots = state if isinstance(state, tuple) else (state, None)
         if attributes:
