@@ -85,6 +85,6 @@ fn each_chunk(
             }
         }
     }
-    // An iterable without items has the errors of other iterables, such as that of a closed file.
+    // An empty iterable raises the same errors as other iterables, for example for a closed file.
     run(&mut keys)
 }

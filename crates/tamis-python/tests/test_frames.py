@@ -286,3 +286,9 @@ def test_a_column_without_values_has_nulls() -> None:
     f = tamis.DigestSet()
     assert f.insert(pd.Series([float("nan")] * 2)).tolist() == [False, False]
     assert f.skipped_nulls == 2 and not f
+
+
+def test_a_lazy_frame_names_the_way() -> None:
+    for operation in (tamis.Bloom(10).insert, tamis.Bloom(10).contains):
+        with pytest.raises(TypeError, match="collect"):
+            operation(pl.LazyFrame({"a": [1]}))

@@ -509,3 +509,16 @@ def test_progress_of_lists_and_iterables_is_reported() -> None:
     with pytest.raises(OSError) as broke:
         f.update(broken())
     assert broke.value.__notes__ == ["at least the first 4,096 items were processed before"]
+
+
+def test_an_item_that_raises_stop_iteration_does_not_end_a_batch_without_an_error() -> None:
+    class Broken:
+        def __index__(self) -> int:
+            raise StopIteration("broken")
+
+    f = tamis.DigestSet()
+    for form in (list, tuple, iter):
+        for operation in (f.insert, f.update, f.contains):
+            with pytest.raises(StopIteration, match="broken"):
+                operation(form([1, Broken(), 2]))
+    assert not f

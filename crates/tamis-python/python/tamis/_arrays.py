@@ -96,10 +96,12 @@ def _each_part(
     parts = _parts(items)
     while True:
         try:
-            part, start, stop = next(parts)
-            run(part, start, stop)
-        except StopIteration:
-            return
+            # An item may raise StopIteration, which must not end the batch without an error.
+            part = next(parts, None)
+            if part is None:
+                return
+            container, start, stop = part
+            run(container, start, stop)
         except Exception as error:
             if done:
                 error.add_note(f"at least the first {done:,} items were processed before")
@@ -110,7 +112,7 @@ def _each_part(
 
 
 def _parts(items: Any) -> Iterator[tuple[Any, int, int]]:
-    """Return the parts of an iterable, as a container and the range of its items. The first part may be empty."""
+    """Return the parts of an iterable, each as a container and a range. The first may be empty."""
     container, len_items = type(items), len(items) if hasattr(items, "__len__") else 0
     if container is list:
         # A slice would copy the references, and count the objects.
@@ -137,6 +139,8 @@ def check(items: Any, threads: int) -> int:
             f"a {type(items).__name__} is one item, not a batch: use f.add(item) and `item in f`, "
             "or give a list"
         )
+    if type(items).__name__ == "LazyFrame":
+        raise TypeError("a LazyFrame of Polars has no rows yet: call .collect()")
     threads = operator.index(threads)
     if threads < 1:
         raise ValueError(f"threads must be at least 1, and not {threads}")
@@ -249,8 +253,8 @@ def _pandas(
     elif series.dtype.kind == "f":
         raise TypeError(
             f"{name} of {series.dtype} has no items. If pandas read integers with missing values: "
-            "use series.astype('Int64'), or read_csv(dtype={name: 'Int64'}). Otherwise, decide "
-            "which numbers are equal, and convert the series to integers or text"
+            f"use series.astype('Int64'), or read_csv(dtype={{{series.name!r}: 'Int64'}}). "
+            "Otherwise, decide which numbers are equal, and convert the series to integers or text"
         )
     elif _has_arrow(series):
         chunks = arrow(filter, series, insert, threads, progress, answer_of_null)
@@ -308,7 +312,7 @@ def _arrow_form(items: Any) -> Any:
         if is_frame:
             types = {name: _without_null(dtype) for name, dtype in items.schema.items()}
             return items if types == dict(items.schema) else items.cast(types)
-        if isinstance(items, polars.Series) and items.dtype != _without_null(items.dtype):
+        if items.dtype != _without_null(items.dtype):
             return items.cast(_without_null(items.dtype))
     return items
 
@@ -341,11 +345,13 @@ def arrow(
 
 
 def joined(chunks: list[Booleans]) -> Booleans:
+    """Return the answers of all chunks, one after the other."""
     # The only chunk, which is usual, is not copied.
     return chunks[0] if len(chunks) == 1 else Booleans._join(chunks)
 
 
 def to_numpy(answers: Any) -> Any:
+    """Return answers as a numpy array of booleans."""
     numpy = sys.modules["numpy"]
     if isinstance(answers, Booleans):
         return numpy.frombuffer(answers._to_bytes(), dtype=numpy.bool_)

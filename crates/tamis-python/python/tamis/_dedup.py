@@ -64,7 +64,7 @@ def _without_repeats(
     if _arrays.library_name(keys) == "pandas":
         _check_types(keys, types)
     if isinstance(keys, list) and isinstance(batch, (list, tuple)) and key is not None:
-        return _rows(batch, _with_nulls(filter, keys, threads))
+        return _rows(batch, _insert_keys(filter, keys, threads))
     if _arrays.library_of(keys) == "arrow":
         # A row without a key is kept.
         chunks = _arrays.arrow(filter, keys, True, threads, None, answer_of_null=True)
@@ -72,7 +72,7 @@ def _without_repeats(
     return _rows(batch, _arrays.run(filter, keys, True, threads, None, answer_of_null=True))
 
 
-def _with_nulls(filter: Filter, keys: list[Any], threads: int) -> list[bool]:
+def _insert_keys(filter: Filter, keys: list[Any], threads: int) -> list[bool]:
     """Insert keys of dictionaries. A key that is None, or has a part that is None, is a null."""
     is_null = [key is None or isinstance(key, tuple) and None in key for key in keys]
     if not any(is_null):
