@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use tamis::{InsertError, OutOfMemory};
+use tamis::{InsertError, NoRoom, OutOfMemory};
 use tamis_formats::ChangeError;
 
 /// The reason why a set cannot run an operation.
@@ -35,7 +35,10 @@ pub enum SetError {
 
 impl From<InsertError> for SetError {
     fn from(error: InsertError) -> Self {
-        SetError::Full { why: error.to_string(), inserted: error.inserted }
+        match error.reason {
+            NoRoom::Memory(_) => SetError::Memory,
+            _ => SetError::Full { why: error.to_string(), inserted: error.inserted },
+        }
     }
 }
 
