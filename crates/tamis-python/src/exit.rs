@@ -1,7 +1,7 @@
 //! Ends the batches of threads before the interpreter exits.
 
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
@@ -14,11 +14,8 @@ static RUNNING: AtomicUsize = AtomicUsize::new(0);
 /// The process whose batches `RUNNING` counts. A fork copies the number, but not the threads.
 static PROCESS: AtomicU32 = AtomicU32::new(0);
 
-/// True if the interpreter exits.
-static IS_EXITING: AtomicBool = AtomicBool::new(false);
-
-/// The thread that runs the exit handlers. This thread may go on with batches: Python ends all other
-/// threads.
+/// The thread that runs the exit handlers, if the interpreter exits. This thread may go on with
+/// batches: Python ends all other threads.
 static LAST_THREAD: OnceLock<ThreadId> = OnceLock::new();
 
 /// A batch in progress.
@@ -61,10 +58,12 @@ fn forget_parent() {
 ///
 /// `RuntimeError` if the interpreter exits.
 pub fn check() -> PyResult<()> {
-    if IS_EXITING.load(Ordering::SeqCst) && LAST_THREAD.get() != Some(&thread::current().id()) {
-        return Err(PyRuntimeError::new_err("the interpreter exits"));
+    match LAST_THREAD.get() {
+        Some(last) if *last != thread::current().id() => {
+            Err(PyRuntimeError::new_err("the interpreter exits"))
+        }
+        _ => Ok(()),
     }
-    Ok(())
 }
 
 /// Ends the batches of daemon threads before the interpreter exits. A thread that attaches to an
@@ -74,12 +73,11 @@ pub fn end_batches(py: Python<'_>) {
     /// A step takes about 30 ms. After this time, the interpreter exits in any case.
     const DEADLINE: Duration = Duration::from_secs(2);
     _ = LAST_THREAD.set(thread::current().id());
-    IS_EXITING.store(true, Ordering::SeqCst);
     forget_parent();
     let began = Instant::now();
     py.detach(|| {
         while RUNNING.load(Ordering::SeqCst) > 0 && began.elapsed() < DEADLINE {
-            std::thread::sleep(Duration::from_millis(1));
+            thread::sleep(Duration::from_millis(1));
         }
     });
 }
