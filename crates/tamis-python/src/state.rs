@@ -1,7 +1,6 @@
 //! The set of items behind a Python object, of any kind.
 
 pub mod exact;
-mod lookup;
 
 use tamis::{
     Answers, AnyFilter, CompressedSet, Filter as _, Kind, Removed, SharedBloom, TryInsert as _,

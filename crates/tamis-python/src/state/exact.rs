@@ -2,11 +2,10 @@
 
 use std::path::Path;
 
-use tamis::{Answers, DigestSet, Hasher};
+use tamis::{Answers, Digest, DigestSet, Hasher};
 use tamis_state::{SeenLog, StateError, StoredDigest};
 
 use crate::set_error::SetError;
-use crate::state::lookup;
 
 /// An exact set of digests.
 ///
@@ -83,7 +82,7 @@ impl<D: StoredDigest> ExactSet<D> {
 
     /// Tests digests. Answer `i` is true if the set holds digest `i`.
     pub fn contains_each(&self, digests: &[D], answers: &mut Answers) {
-        lookup::contains_each(&self.set, digests, answers);
+        contains_each(&self.set, digests, answers);
     }
 
     /// Inserts a digest into a set without a file. Returns true if the digest is new, and `None` if
@@ -103,7 +102,7 @@ impl<D: StoredDigest> ExactSet<D> {
         let Self { set, file, .. } = self;
         let Some(file) = file else { return Ok(set.insert_each(digests, answers)?) };
         file.check_failed()?;
-        lookup::contains_each(set, digests, answers);
+        contains_each(set, digests, answers);
         file.new.clear();
         file.new.extend((0..digests.len()).filter(|&i| !answers.get(i)).map(|i| digests[i]));
         // The file stores a digest once, although the batch may repeat the digest.
@@ -194,6 +193,17 @@ impl<D: StoredDigest> DigestLog<D> {
             refused(&error)
         })
     }
+}
+
+fn contains_each<D: Digest>(set: &DigestSet<D>, digests: &[D], answers: &mut Answers) {
+    /// The number of digests whose memory is loaded ahead.
+    const AHEAD: usize = 16;
+    answers.fill_with(digests.len(), |i| {
+        if let Some(&later) = digests.get(i + AHEAD) {
+            set.prefetch(later);
+        }
+        set.contains(digests[i])
+    });
 }
 
 fn refused(error: &StateError) -> SetError {
