@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from tamis import _arrays, _html
+from tamis import _arrays, _display
 from tamis._tamis import Handle, Slots
 
 # The import of `typing` would take half of the time of `import tamis`.
@@ -282,10 +282,10 @@ class Filter(Slots):
         return (_unpickle, (type(self), *self._pickle()), self.__getstate__())
 
     def __repr__(self) -> str:
-        return _html.text(self)
+        return _display.text(self)
 
     def _repr_html_(self) -> str:
-        return _html.table(self)
+        return _display.table(self)
 
     def _restore(self, state: Any) -> None:
         """Set the attributes that a subclass added to its object, as `pickle` does."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tamis import _html, _tamis
+from tamis import _display, _tamis
 
 
 class Plan:
@@ -67,10 +67,10 @@ class Plans(list[Plan]):
     """The reason for the recommended kind."""
 
     def __repr__(self) -> str:
-        return _html.plans_text(self)
+        return _display.plans_text(self)
 
     def _repr_html_(self) -> str:
-        return _html.plans_table(self)
+        return _display.plans_table(self)
 
 
 def plan(items: int, rate: float) -> Plans:
