@@ -17,6 +17,7 @@ mod rustdoc;
 mod sentences;
 mod servers;
 mod setup;
+mod site;
 mod soak;
 mod steps;
 mod test;
@@ -36,6 +37,7 @@ usage: cargo xtask TASK
                   moments, or of the fuzz targets that are named alone
   wheel [--check] builds the Python package with the program: a wheel and a source distribution;
                   --check installs and tests both
+  site            builds the documentation site in target/site
   bench [--filter TEXT] [--quick] [--rounds N] [--out FOLDER]
                   measures Tamis beside its rivals and what memory can do
   lines           prints how many lines of code and of tests each crate has
@@ -53,6 +55,7 @@ fn main() -> ExitCode {
         Some((&"setup", [])) => setup::run(),
         Some((&"soak", rest)) => soak::run(rest),
         Some((&"wheel", rest)) => wheel::run(rest),
+        Some((&"site", rest)) => site::run(rest),
         Some((&"bench", rest)) => bench::run(rest),
         Some((&"lines", [])) => lines::run(),
         Some((&"sentences", rest)) => sentences::run(rest),
