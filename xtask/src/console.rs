@@ -46,6 +46,7 @@ pub fn has_chromium() -> bool {
     works(&mut Command::new(chromium()))
 }
 
-fn chromium() -> PathBuf {
+/// Returns the path of Chromium.
+pub fn chromium() -> PathBuf {
     std::env::var_os("CHROMIUM").map_or_else(|| PathBuf::from(CHROMIUM), PathBuf::from)
 }

@@ -37,7 +37,8 @@ usage: cargo xtask TASK
                   moments, or of the fuzz targets that are named alone
   wheel [--check] builds the Python package with the program: a wheel and a source distribution;
                   --check installs and tests both
-  site            builds the documentation site in target/site
+  site [--check]  builds the documentation site in target/site; --check checks the links, and opens
+                  the site in Chromium
   bench [--filter TEXT] [--quick] [--rounds N] [--out FOLDER]
                   measures Tamis beside its rivals and what memory can do
   lines           prints how many lines of code and of tests each crate has

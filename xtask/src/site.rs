@@ -1,25 +1,41 @@
-//! `cargo xtask site`: builds the documentation site in `target/site`.
+//! `cargo xtask site`: builds the documentation site in `target/site`. With `--check`, also checks the site.
 //!
 //! The site is a folder of files for any static file server. The files load nothing from other hosts.
 
+mod browser;
 mod build;
+mod html;
+mod links;
+mod same;
 
 use std::time::Duration;
 
 use crate::steps::Steps;
 use crate::tools::{Outcome, root};
 
-/// The time limit of one command. The slowest command is the installation of the builder.
+/// The time limit of one command. The slowest commands are the installation of the builder and the test in Chromium.
 const LIMIT: Duration = Duration::from_secs(5 * 60);
 
-/// Builds the site.
+/// Builds the site. With `--check`, builds the site twice, compares the builds, checks the links, and tests the site in
+/// Chromium.
 pub fn run(words: &[&str]) -> Outcome {
-    if let [word, ..] = words {
-        return Err(format!("unknown argument {word}: see `cargo xtask`"));
-    }
+    let is_check = match words {
+        [] => false,
+        ["--check"] => true,
+        [word, ..] => return Err(format!("unknown argument {word}: see `cargo xtask`")),
+    };
     let steps = Steps::new(LIMIT);
+    let site = root().join("target/site");
     let python = build::tools(&steps)?;
-    build::build(&steps, &python, &root().join("target/site"), None)?;
+    // A build that depends on the time differs from a build with the start of 1970 as its time.
+    build::build(&steps, &python, &site, None)?;
+    if is_check {
+        let again = root().join("target/tests/site/again");
+        build::build(&steps, &python, &again, Some("0"))?;
+        steps.check("both builds of the site are equal", || same::check(&site, &again))?;
+        steps.check("links of the site", || links::check(&site))?;
+        browser::test(&steps, &site)?;
+    }
     steps.end();
     println!("target/site");
     Ok(())
