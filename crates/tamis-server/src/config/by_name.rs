@@ -80,7 +80,7 @@ impl Config {
             Some(row) => (row.set)(self, value)
                 .ok_or(ConfigError::Invalid { name: row.name, expected: row.expected }),
             None => self.filters.set(&name, value.as_bytes()).map_err(|error| match error {
-                SettingError::Unknown => ConfigError::Unknown { name },
+                SettingError::Unknown => ConfigError::Unknown { similar: similar(&name), name },
                 error => ConfigError::Filters(error),
             }),
         }
@@ -104,6 +104,14 @@ impl Config {
             _ => self.set(name, value),
         }
     }
+}
+
+/// Returns the option whose name is most similar to `name`. Returns `None` if no name is similar.
+fn similar(name: &str) -> Option<&'static str> {
+    let all = Config::options().into_iter().map(|option| option.name);
+    let rated = all.map(|option| (strsim::jaro_winkler(name, option), option));
+    let (likeness, option) = rated.max_by(|one, other| one.0.total_cmp(&other.0))?;
+    (likeness > 0.8).then_some(option)
 }
 
 #[cfg(test)]

@@ -28,10 +28,13 @@ impl Config {
         })?;
         let defaults = self.all().collect();
         for (name, item) in document.iter() {
-            let value = text_of(item).ok_or_else(|| {
-                fail(&format_args!("{name}: an option takes a text, a number, true or false"))
-            })?;
-            self.set(name, &value).map_err(|error| fail(&format_args!("{name}: {error}")))?;
+            let key = document.key(name).and_then(toml_edit::Key::span);
+            let line = key.or_else(|| item.span()).map_or(1, |span| line_of(span.start));
+            let fail =
+                |why: &dyn std::fmt::Display| fail(&format_args!("line {line}: {name}: {why}"));
+            let value = text_of(item)
+                .ok_or_else(|| fail(&"an option takes a text, a number, true or false"))?;
+            self.set(name, &value).map_err(|error| fail(&error))?;
         }
         self.file = Some(ConfigFile { path: path.to_owned(), defaults });
         Ok(())
@@ -191,9 +194,13 @@ mod tests {
         for (text, expected) in [
             ("port = 7000\nport = 7001\n", "line 2: "),
             ("port = \n", "line 1: "),
-            ("colour = \"red\"\n", "colour: there is no option"),
-            ("port = 70000\n", "port: argument must be 0 to 65535"),
-            ("[server]\nport = 1\n", "server: an option takes a text"),
+            ("colour = \"red\"\n", "line 1: colour: there is no option \"colour\""),
+            (
+                "port = 1\n\nmaxmemry = \"2gb\"\n",
+                "line 3: maxmemry: there is no option \"maxmemry\"; a similar option is \"maxmemory\"",
+            ),
+            ("# ours\nport = 70000\n", "line 2: port: argument must be 0 to 65535"),
+            ("\n[server]\nport = 1\n", "line 2: server: an option takes a text"),
             ("bind = [1]\n", "bind: an option takes a text"),
         ] {
             fs::write(&path, text).unwrap();

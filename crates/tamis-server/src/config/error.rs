@@ -12,6 +12,8 @@ pub enum ConfigError {
     Unknown {
         /// The unknown name.
         name: String,
+        /// The name of an option that is similar to the unknown name.
+        similar: Option<&'static str>,
     },
     /// The value is invalid for this option.
     Invalid {
@@ -32,7 +34,10 @@ pub enum ConfigError {
 impl fmt::Display for ConfigError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            ConfigError::Unknown { name } => write!(f, "there is no option {name:?}"),
+            ConfigError::Unknown { name, similar } => {
+                write!(f, "there is no option {name:?}")?;
+                similar.map_or(Ok(()), |similar| write!(f, "; a similar option is {similar:?}"))
+            }
             ConfigError::Invalid { name, expected } => {
                 write!(f, "argument must be {expected} for '{name}'")
             }
