@@ -190,6 +190,7 @@ fn wrong_files_and_arguments_are_refused_in_one_line() {
     folder.refused("publish a.tamis --listen x", "'x' is not an address");
     folder.refused("publish a.tamis --listen 203.0.113.1:80", "cannot listen on 203.0.113.1:80");
     folder.refused("pull nothing -o x", "begins with neither http:// nor https://");
+    folder.refused("pull http://127.0.0.1:99999/a -o x", "has a port that is not a number");
     folder.refused("pull http://127.0.0.1:1/x -o x", "cannot connect: ");
     folder.refused("pull http://u:p@127.0.0.1:1/x -o x", "has a user name");
     folder.refused("pull http://127.0.0.1:1/x -o -", "name one with -o");

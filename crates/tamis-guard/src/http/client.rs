@@ -69,6 +69,10 @@ impl HttpClient {
         if authority.as_str().contains('@') {
             return Err(wrong("has a user name; give a token instead"));
         }
+        let port = authority.as_str().strip_prefix(authority.host()).unwrap_or_default();
+        if authority.port_u16().is_none() && !matches!(port, "" | ":") {
+            return Err(wrong("has a port that is not a number up to 65535"));
+        }
         // The brackets of an IPv6 address are removed.
         let host = authority.host().trim_start_matches('[').trim_end_matches(']').to_owned();
         let tls = if is_tls {
