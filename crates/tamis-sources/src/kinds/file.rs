@@ -3,8 +3,9 @@
 //! The reader compares the signature of the file at each interval. If the signature differs from the published
 //! generation, the reader opens the file only after the new signature has stayed unchanged for [`FileOptions::quiet`].
 //! With the wait for `quiet`, the reader does not publish a file that a program is still writing. The wait also lets
-//! the reader detect two changes within one tick of the file system's clock. The reader publishes the ids only if the
-//! signature is still unchanged after the last byte.
+//! the reader detect two changes within one tick of the file system's clock. A starting reader does not wait if the last
+//! change of the file is older than a minute and older than `quiet`. The reader publishes the ids only if the signature is
+//! still unchanged after the last byte.
 //!
 //! If a snapshot has the same signature as the file, a starting reader uses the snapshot and does not read the file.
 
@@ -17,7 +18,7 @@ mod unpacked;
 use std::fs::File;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use tamis::AnyFilter;
 use tamis_formats::TamisFile;
@@ -132,6 +133,10 @@ impl AuditSource for FileOptions {
     }
 }
 
+/// The minimum time since the last change of a file that a starting reader opens at once. A file server may have another
+/// clock than this machine, so the time is longer than the usual difference of two clocks.
+const SETTLED: Duration = Duration::from_secs(60);
+
 /// Reads a file again when the file changes.
 #[derive(Debug)]
 struct FileReader {
@@ -170,6 +175,10 @@ impl Reader for FileReader {
                     return Ok(());
                 }
             }
+            // At the start, the reader does not wait for a file that has not changed for a long time.
+            None if self.published.is_none()
+                && signature
+                    .is_unchanged_for(self.options.quiet.max(SETTLED), SystemTime::now()) => {}
             _ => {
                 // The time is read after the signature, so that `quiet` does not end too early.
                 self.changed = Some((signature, Instant::now()));

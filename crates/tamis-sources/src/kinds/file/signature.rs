@@ -3,7 +3,7 @@
 use std::fmt;
 use std::fs::{self, Metadata};
 use std::path::Path;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::errors::source_error::SourceError;
 
@@ -47,6 +47,14 @@ impl Signature {
         Self { len_bytes: metadata.len(), modified, identity, changed }
     }
 
+    /// Tests whether the last change of the file is at least `time` before `now`. Returns false on systems other than
+    /// Unix, because any program can set the times of a file there.
+    pub(crate) fn is_unchanged_for(&self, time: Duration, now: SystemTime) -> bool {
+        let Ok(now) = now.duration_since(UNIX_EPOCH) else { return false };
+        let changed = u64::try_from(self.changed.0).map(|seconds| Duration::from_secs(seconds + 1));
+        cfg!(unix) && changed.is_ok_and(|changed| changed + time <= now)
+    }
+
     /// Returns the identity of the file. The identity stays the same when the content changes.
     #[cfg(feature = "databases")]
     pub(crate) fn identity(&self) -> Identity {
@@ -65,5 +73,23 @@ impl fmt::Display for Signature {
         };
         let modified = modified.map_or(i128::MIN, since);
         write!(f, "{len_bytes} {modified} {device}:{inode} {seconds}.{nanos:09}")
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_unchanged_since_its_last_status_change() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        // A program can set the time of the modification, but not the time of the status change.
+        file.as_file().set_modified(UNIX_EPOCH).unwrap();
+        let signature = Signature::of_path(file.path()).unwrap();
+        let (now, minute) = (SystemTime::now(), Duration::from_secs(60));
+        assert!(!signature.is_unchanged_for(minute, now));
+        assert!(!signature.is_unchanged_for(minute, now - 10 * minute));
+        assert!(!signature.is_unchanged_for(minute, now + minute / 2));
+        assert!(signature.is_unchanged_for(minute, now + 2 * minute));
     }
 }
