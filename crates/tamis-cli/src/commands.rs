@@ -11,6 +11,7 @@ pub(crate) mod dedup;
 pub(crate) mod formats;
 #[cfg(feature = "server")]
 pub(crate) mod guard;
+pub(crate) mod health;
 pub(crate) mod info;
 pub(crate) mod ints;
 pub(crate) mod merge;

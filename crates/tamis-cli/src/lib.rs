@@ -58,6 +58,7 @@ enum Command {
     Guard(Box<commands::guard::Args>),
     Publish(commands::publish::Args),
     Pull(commands::pull::Args),
+    Health(commands::health::Args),
     #[cfg(feature = "server")]
     CheckData(commands::check_data::Args),
     /// Explains that this program has no server
@@ -110,6 +111,7 @@ pub fn main() -> ExitCode {
         Command::Guard(args) => commands::guard::run(&args),
         Command::Publish(args) => commands::publish::run(&args),
         Command::Pull(args) => commands::pull::run(&args),
+        Command::Health(args) => commands::health::run(&args),
         #[cfg(feature = "server")]
         Command::CheckData(args) => commands::check_data::run(&args),
         #[cfg(not(feature = "server"))]

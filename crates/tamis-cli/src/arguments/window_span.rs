@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::time::Duration;
 
 use tamis::Span;
 
@@ -65,6 +66,14 @@ impl fmt::Display for WindowSpan {
                 write!(f, "{}{name}", millis / unit)
             }
         }
+    }
+}
+
+/// Parses a time such as `30s`.
+pub fn duration(text: &str) -> Result<Duration, String> {
+    match text.parse() {
+        Ok(WindowSpan(Span::Millis(millis))) => Ok(Duration::from_millis(millis)),
+        _ => Err(format!("'{text}' is not a time: write 500ms, 30s, 15m or 24h")),
     }
 }
 

@@ -8,13 +8,12 @@ use std::time::Duration;
 use http::header::{IF_NONE_MATCH, LOCATION};
 use http::{HeaderMap, StatusCode, Uri};
 use serde_json::json;
-use tamis::Span;
 use tamis_guard::{BearerToken, EntityTag, HttpAnswer, HttpClient};
 
 use crate::arguments::byte_size::ByteSize;
 use crate::arguments::decode_options::DecodeArgs;
 use crate::arguments::token_file;
-use crate::arguments::window_span::WindowSpan;
+use crate::arguments::window_span::duration;
 use crate::exit::{CommandResult, Exit, Failure, plain};
 use crate::filters::content_tag::{ContentTag, is_checksum};
 use crate::filters::open_filter::Trust;
@@ -53,7 +52,7 @@ pub struct Args {
     output: PathBuf,
 
     /// Check the server for a new filter repeatedly, at this interval, until a signal
-    #[arg(long, value_name = "TIME", value_parser = every)]
+    #[arg(long, value_name = "TIME", value_parser = duration)]
     every: Option<Duration>,
 
     /// Send the token in this file: Authorization: Bearer TOKEN
@@ -76,13 +75,6 @@ pub struct Args {
     /// Print one line of JSON for each check of the server
     #[arg(long)]
     json: bool,
-}
-
-fn every(text: &str) -> Result<Duration, String> {
-    match text.parse() {
-        Ok(WindowSpan(Span::Millis(millis))) => Ok(Duration::from_millis(millis)),
-        _ => Err(format!("'{text}' is not a time: write 500ms, 30s, 15m or 24h")),
-    }
 }
 
 /// Runs the command.

@@ -23,13 +23,18 @@ pub fn without_password(path: &Path) -> String {
     if is_url(path) { tamis_redis::without_password(&text) } else { text }
 }
 
+/// Returns the password in `REDISCLI_AUTH`, or `None` if the variable is missing or empty.
+pub fn password_of_environment() -> Option<String> {
+    std::env::var(PASSWORD).ok().filter(|it| !it.is_empty())
+}
+
 /// Parses the URL of a key. Reads the password from `REDISCLI_AUTH` if the URL has no password.
 ///
 /// # Errors
 ///
 /// A message for an argument that is not the URL of a key.
 pub fn parse(path: &Path) -> Result<RedisUrl, Failure> {
-    let password = std::env::var(PASSWORD).ok().filter(|it| !it.is_empty());
+    let password = password_of_environment();
     let not_text = || Failure::new(format!("{}: is not UTF-8", without_password(path)));
     let text = path.to_str().ok_or_else(not_text)?;
     RedisUrl::parse(text, password.as_deref()).map_err(|error| Failure::new(error.to_string()))

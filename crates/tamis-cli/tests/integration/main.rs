@@ -14,6 +14,7 @@ mod guard;
 mod guard_demo;
 mod guard_snapshots;
 mod habits;
+mod health;
 #[path = "../../../../tests/exchanges/http.rs"]
 mod http;
 mod info;

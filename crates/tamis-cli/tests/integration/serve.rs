@@ -303,7 +303,7 @@ fn what_was_answered_survives_hundreds_of_kills() {
 }
 
 /// Starts a server and returns it with the address of its console.
-fn with_console(dir: &Path, mut command: Command) -> (Process, SocketAddr) {
+pub fn with_console(dir: &Path, mut command: Command) -> (Process, SocketAddr) {
     command.args(["--port", "0", "--http-port", "0", "--dir"]).arg(dir);
     let mut process = command.stderr(Stdio::piped()).start();
     let line = process.stderr_lines().line_with("url=http://");
@@ -320,15 +320,15 @@ fn the_console_is_where_the_program_says() {
     assert!(text.contains("for the console"), "{text}");
 }
 
+/// Starts a server, and writes until its log fails. Returns the server with the address of its
+/// console.
 #[cfg(unix)]
-#[test]
-fn a_server_that_cannot_keep_changes_is_not_healthy() {
-    let dir = tempfile::tempdir().unwrap();
+pub fn with_failed_log(dir: &Path) -> (Process, SocketAddr) {
     // Files may have at most 64 KiB. The process ignores the signal for a longer file.
     let mut command = Command::new("bash");
     let script = "trap '' XFSZ; ulimit -f 64; exec \"$@\"";
     command.args(["-c", script, "bash", env!("CARGO_BIN_EXE_tamis"), "serve"]);
-    let (_process, address) = with_console(dir.path(), command);
+    let (process, address) = with_console(dir, command);
     assert_eq!(crate::http::get(address, "/healthz").body, "ok\n");
     let overview = crate::http::get(address, "/api/overview.json").body;
     let port = overview.split("\"port\":").nth(1).unwrap().split(',').next().unwrap();
@@ -340,6 +340,14 @@ fn a_server_that_cannot_keep_changes_is_not_healthy() {
         _ = client.try_receive();
     }
     wait_until("/healthz answers 503", || crate::http::get(address, "/healthz").status == 503);
+    (process, address)
+}
+
+#[cfg(unix)]
+#[test]
+fn a_server_that_cannot_keep_changes_is_not_healthy() {
+    let dir = tempfile::tempdir().unwrap();
+    let (_process, address) = with_failed_log(dir.path());
     let expected = crate::http::get(address, "/healthz").body;
     assert!(expected.starts_with("the log cannot be written: "), "{expected}");
 }

@@ -23,10 +23,18 @@ publish() {
     sed "s/:$published\b/:8380/" "$log"
 }
 
+# Without a URL, it asks the console.
+health() {
+    [[ " $*" == *://* ]] || set -- "$@" http://127.0.0.1:8379/healthz
+    set -- "${@/:8379/:$console}"
+    command tamis health "${@/:6379/:$PORT}" 2>&1 | sed "s/:$PORT\b/:6379/; s/:$console\b/:8379/"
+}
+
 tamis() {
     case $1 in
         publish) publish "$@"; return ;;
         pull) command tamis "${@/:8380\//:$published/}"; return ;;
+        health) health "${@:2}"; return ;;
     esac
     [ "$1" = serve ] || { command tamis "$@"; return; }
     stop
@@ -38,7 +46,7 @@ tamis() {
         words+=("$word")
         before=$word
     done
-    local log="$HIDDEN/server.log" console
+    local log="$HIDDEN/server.log"
     : >"$log"
     TAMIS_PORT=0 TAMIS_HTTP_PORT=0 command tamis "${words[@]}" >"$log" 2>&1 &
     server=$!
