@@ -83,8 +83,7 @@ pub fn main() -> ExitCode {
         }
         Err(error) => {
             let words: Vec<_> = std::env::args_os().skip(1).collect();
-            let words = words.iter().filter_map(|word| word.to_str());
-            return exit::report(Err(exit::Failure::new(arguments::usage::line(&error, words))));
+            return exit::report(Err(exit::Failure::new(arguments::usage::line(&error, &words))));
         }
     };
     if cli.quiet {

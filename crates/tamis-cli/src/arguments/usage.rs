@@ -1,5 +1,6 @@
 //! Reports mistakes on the command line in one line, like every other failure.
 
+use std::ffi::OsString;
 use std::io::Write as _;
 use std::process::ExitCode;
 
@@ -30,19 +31,17 @@ pub fn show(help: &clap::Error) -> ExitCode {
 }
 
 /// Returns one line with the mistake, a tip of clap if available, and a reference to the
-/// help. `words` are the arguments after the program name.
-pub fn line<'a>(
-    error: &clap::Error,
-    words: impl IntoIterator<Item = &'a str, IntoIter: Clone>,
-) -> String {
-    let words = words.into_iter();
+/// help. `arguments` are the arguments after the program name.
+pub fn line(error: &clap::Error, arguments: &[OsString]) -> String {
+    let words = arguments.iter().filter_map(|word| word.to_str());
     let all_words = words.clone();
     let program = Cli::command();
     let (command, name) = command(&program, words.clone());
     if error.kind() == ErrorKind::InvalidUtf8
-        && let Some(variable) = undecodable_variable(command)
+        && let Some(source) =
+            undecodable_option(command, arguments).or_else(|| undecodable_variable(command))
     {
-        return format!("{variable}: its value is not valid UTF-8");
+        return format!("{source}: its value is not valid UTF-8");
     }
     let mut text = error.to_string();
     if let Some((option, variable)) = source_variable(error, command, words) {
@@ -146,13 +145,36 @@ fn source_variable<'a, 'p>(
     (!words.any(is_flag)).then_some((option, variable))
 }
 
+/// Returns an option that takes text, but whose value in `arguments` is not UTF-8. Options that take
+/// paths accept any bytes.
+fn undecodable_option(command: &clap::Command, arguments: &[OsString]) -> Option<String> {
+    let option = |at: usize| {
+        let word = arguments[at].to_string_lossy();
+        match word.split_once('=') {
+            Some((option, _)) if option.starts_with('-') => Some(option.to_owned()),
+            _ => arguments[..at].last()?.to_str().map(str::to_owned),
+        }
+    };
+    let takes_text = |option: &str| {
+        command.get_arguments().any(|arg| {
+            let long = arg.get_long().map(|long| format!("--{long}"));
+            let short = arg.get_short().map(|short| format!("-{short}"));
+            arg.get_value_hint() != ValueHint::AnyPath
+                && [long, short].iter().flatten().any(|name| name == option)
+        })
+    };
+    let undecodable = (0..arguments.len()).filter(|&at| arguments[at].to_str().is_none());
+    undecodable.filter_map(option).find(|option| takes_text(option))
+}
+
 /// Returns an environment variable whose option takes text, but whose value is not UTF-8. Options
 /// that take paths accept any bytes.
-fn undecodable_variable(command: &clap::Command) -> Option<&str> {
+fn undecodable_variable(command: &clap::Command) -> Option<String> {
     let mut args = command.get_arguments().filter(|arg| arg.get_value_hint() != ValueHint::AnyPath);
     args.find_map(|arg| {
         let variable = arg.get_env()?.to_str()?;
-        std::env::var_os(variable).is_some_and(|value| value.to_str().is_none()).then_some(variable)
+        let is_text = std::env::var_os(variable).is_none_or(|value| value.to_str().is_some());
+        (!is_text).then(|| variable.to_owned())
     })
 }
 
@@ -166,10 +188,14 @@ mod tests {
 
     use super::*;
 
+    fn arguments(line_of_words: &str) -> Vec<OsString> {
+        line_of_words.split(' ').skip(1).map(OsString::from).collect()
+    }
+
     fn message(line_of_words: &str) -> String {
         match Cli::try_parse_from(line_of_words.split(' ')) {
             Ok(_) => panic!("{line_of_words} is no mistake"),
-            Err(error) => line(&error, line_of_words.split(' ').skip(1)),
+            Err(error) => line(&error, &arguments(line_of_words)),
         }
     }
 

@@ -114,6 +114,15 @@ fn a_variable_that_is_not_text_is_named() {
         let output = tamis(line).env("TAMIS_PORT", bytes).env("TAMIS_CONFIG", bytes).run();
         Ended::of(line, output).says(2, "tamis: TAMIS_PORT: its value is not valid UTF-8\n");
     }
+    for (line, option) in [
+        ("serve --config", "--dir"),
+        ("dedup --output", "-d"),
+        ("--quiet build --output", "--items"),
+    ] {
+        let output = tamis(line).arg(bytes).arg(option).arg(bytes).run();
+        let expected = format!("tamis: {option}: its value is not valid UTF-8\n");
+        Ended::of(line, output).says(2, &expected);
+    }
 }
 
 /// Checks the value of an option.
