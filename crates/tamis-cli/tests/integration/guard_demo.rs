@@ -100,3 +100,11 @@ fn options_without_an_effect_on_the_demo_are_refused() {
         folder.refused(format!("guard {options}"), named);
     }
 }
+
+#[test]
+fn a_missing_temporary_folder_is_named_with_its_variable() {
+    let output = demo(Path::new("/dev/null/x"), "").run();
+    let expected = "tamis: /dev/null/x: a temporary folder: not a directory; name another folder with TMPDIR\n";
+    assert_eq!(String::from_utf8_lossy(&output.stderr), expected);
+    assert_eq!(output.status.code(), Some(2));
+}

@@ -35,7 +35,7 @@ use tokio::sync::{oneshot, watch};
 use tokio::task::JoinSet;
 
 use crate::commands::guard::signals::Signals;
-use crate::exit::{CommandResult, Exit, Failure};
+use crate::exit::{CommandResult, Exit, Failure, plain};
 use client::Client;
 use database::Database;
 use product_service::{PATH, ProductService};
@@ -74,7 +74,13 @@ pub async fn run(args: &DemoArgs, listen: &[String]) -> CommandResult {
     // the folder behind.
     let signals = Signals::new()?;
     let folder = tempfile::Builder::new().prefix("tamis-demo-").tempdir();
-    let folder = folder.map_err(|error| Failure::io("cannot create a temporary folder", &error))?;
+    let folder = folder.map_err(|error| {
+        let (parent, why) = (std::env::temp_dir(), plain(&error));
+        let parent = parent.display();
+        Failure::new(format!(
+            "{parent}: a temporary folder: {why}; name another folder with TMPDIR"
+        ))
+    })?;
     let result = run_in(folder.path(), args, listen, signals).await;
     folder.close().map_err(|error| Failure::io("cannot remove the folder of the demo", &error))?;
     result
