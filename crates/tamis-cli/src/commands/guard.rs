@@ -15,6 +15,7 @@ use tokio::runtime::Runtime;
 
 use crate::daemon::{LogArgs, tell_systemd};
 use crate::exit::{CommandResult, Exit, Failure};
+use crate::io::output::write_whole;
 use signals::Signals;
 
 /// Refuse requests for ids that do not exist before the requests reach the database
@@ -195,11 +196,7 @@ pub fn run(args: &Args) -> CommandResult {
 }
 
 fn example() -> CommandResult {
-    use std::io::Write as _;
-
-    let text = include_str!("guard/example.toml");
-    let written = std::io::stdout().write_all(text.as_bytes());
-    written.map_err(|error| Failure::io("standard output", &error))?;
+    write_whole(None, include_bytes!("guard/example.toml"))?;
     Ok(Exit::Yes)
 }
 

@@ -56,6 +56,7 @@ fn a_closed_standard_stream_is_an_error() {
         "formats",
         "build list -o -",
         "completions bash",
+        "guard example",
     ] {
         shell(&folder, &format!("tamis {line} >&-")).says(2, "tamis: standard output: is closed\n");
     }
