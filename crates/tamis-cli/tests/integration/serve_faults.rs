@@ -7,6 +7,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use crate::client::Client;
+use crate::program::tamis;
 use crate::server::Program;
 use tamis_formats::RedisValue;
 use tamis_resp::Reply;
@@ -381,4 +382,54 @@ fn hostile_clients_hurt_only_themselves() {
     assert_eq!(client.say(&["PING"]), Reply::simple("PONG"));
     let grown = resident_bytes(&program).saturating_sub(before);
     assert!(grown < 64 << 20, "{grown} bytes");
+}
+
+/// Starts a server as in a container with any user id: the user has no name and no home, and no
+/// temporary folder exists.
+#[cfg(unix)]
+#[test]
+fn a_server_needs_no_known_user_and_no_environment() {
+    use std::os::unix::fs::{MetadataExt as _, chown};
+    use std::os::unix::process::CommandExt as _;
+
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path().join("data");
+    std::fs::create_dir(&dir).unwrap();
+    let mut ancestors = Path::new(env!("CARGO_BIN_EXE_tamis")).ancestors();
+    let may_all_run = ancestors.all(|path| path.metadata().is_ok_and(|it| it.mode() & 1 == 1));
+    let is_root = [folder.path(), &dir].iter().all(|path| chown(path, Some(54321), None).is_ok());
+    let mut command = tamis("serve --port 0 --http-port no --dir");
+    command.arg(&dir).env_clear().env("TMPDIR", "/dev/null/x").current_dir("/");
+    if is_root && may_all_run {
+        command.uid(54321);
+    } else {
+        println!("skipped: the server runs as another user");
+    }
+    let mut program = Program::start_command(command);
+    assert_eq!(program.client().say(&["SET", "a", "1"]), Reply::ok());
+    program.process.signal("TERM");
+    assert!(program.process.wait().success());
+    assert!(dir.join("log-0.tamis").exists());
+}
+
+#[cfg(unix)]
+#[test]
+fn a_signal_ends_a_server_with_open_connections() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut program = Program::start(dir.path(), &[]);
+    let mut client = program.client();
+    let idle: Vec<_> = (0..20).map(|_| connect(program.address)).collect();
+    let mut unfinished = connect(program.address);
+    unfinished.write_all(b"*3\r\n$3\r\nSET\r\n$1\r\nz\r\n$100000\r\nhalf").unwrap();
+    // A client sends commands with long replies, and reads no reply.
+    let mut unread = connect(program.address);
+    assert_eq!(client.say(&["SETBIT", "long", "80000000", "1"]), Reply::Integer(0));
+    unread.write_all("GET long\r\n".repeat(20).as_bytes()).unwrap();
+    assert_eq!(client.say(&["SET", "a", "1"]), Reply::ok());
+    program.process.signal("TERM");
+    assert!(program.process.wait().success());
+    drop((idle, unfinished, unread));
+    let program = Program::start(dir.path(), &[]);
+    let mut client = program.client();
+    assert_eq!(client.say(&["MGET", "a", "z"]), Reply::Array(vec![Reply::bulk("1"), Reply::Null]));
 }

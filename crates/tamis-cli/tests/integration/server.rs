@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 use tamis_testing::{CommandExt as _, Lines, Process};
 
@@ -22,12 +22,13 @@ impl Program {
 
     /// Starts the server with other environment variables.
     pub fn start_with(dir: &Path, arguments: &[&str], environment: &[(&str, &Path)]) -> Self {
-        let mut process = tamis("serve --port 0 --http-port no --dir")
-            .arg(dir)
-            .args(arguments)
-            .envs(environment.iter().copied())
-            .stderr(Stdio::piped())
-            .start();
+        let mut command = tamis("serve --port 0 --http-port no --dir");
+        command.arg(dir).args(arguments).envs(environment.iter().copied());
+        Self::start_command(command)
+    }
+
+    pub fn start_command(mut command: Command) -> Self {
+        let mut process = command.stderr(Stdio::piped()).start();
         let mut stderr = process.stderr_lines();
         let line = stderr.line_with("ready");
         let address = line.split("address=").nth(1).unwrap().split(' ').next().unwrap();
