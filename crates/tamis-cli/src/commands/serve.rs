@@ -5,7 +5,7 @@ mod config_flags;
 use std::path::PathBuf;
 
 use config_flags::ConfigFlags;
-use tamis_server::{Config, HttpPort, Server, ServerError};
+use tamis_server::{Config, DurabilityError, HttpPort, Server, ServerError};
 
 use crate::daemon::{LogArgs, tell_systemd};
 use crate::exit::{CommandResult, Exit, Failure};
@@ -48,10 +48,15 @@ pub fn run(args: &Args) -> CommandResult {
     let server = Server::start(config).map_err(|error| match error {
         ServerError::Durability(error) => {
             let dir = args.flags.given.iter().find(|given| given.option.name == "dir");
-            // The message names the source of the folder only if the source is a flag or a
-            // variable. If the folder comes from the --config file or is the default folder, the
-            // user recognises the folder by its path.
-            let source = dir.map_or_else(String::new, |given| format!("{}: ", given.source()));
+            let source = match (dir, &error) {
+                (Some(given), _) => format!("{}: ", given.source()),
+                // In a container, the default folder is often in a file system that is read-only.
+                (None, DurabilityError::Io { .. }) if args.config.is_none() => {
+                    "--dir is not set: ".to_owned()
+                }
+                // The user recognises another folder by its path.
+                (None, _) => String::new(),
+            };
             Failure::new(format!("{source}{error}"))
         }
         error => Failure::new(error),

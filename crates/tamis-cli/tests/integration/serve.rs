@@ -102,6 +102,11 @@ fn a_bad_data_folder_is_shown_with_the_option_that_the_user_gave() {
     assert!(refused(&format!("--config {file}")).starts_with("tamis: /dev/null/x"));
     let text = refused(&format!("--config {file} --dir /dev/null/y"));
     assert!(text.starts_with("tamis: --dir: /dev/null/y"), "{text}");
+    // The default folder is in the current folder.
+    std::fs::write(dir.path().join("tamis-data"), "").unwrap();
+    let line = "serve --port 0 --http-port no";
+    let ended = Ended::of(line, tamis(line).current_dir(dir.path()).run());
+    ended.warns(2, "tamis: --dir is not set: tamis-data: ");
 }
 
 #[cfg(unix)]
