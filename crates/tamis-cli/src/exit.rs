@@ -57,6 +57,15 @@ impl Failure {
     }
 }
 
+/// Returns the failure for a command or an argument that only the whole program supports.
+#[cfg(not(feature = "network"))]
+pub fn only_in_whole_program(name: impl fmt::Display) -> Failure {
+    Failure::new(format!(
+        "{name}: this is the small program of the Python package, without servers and network; the packages 'tamis' for \
+         Debian, RPM, npm and containers have the whole program"
+    ))
+}
+
 /// Returns the text of a system error, without Rust's "(os error 2)".
 pub fn plain(error: &io::Error) -> String {
     let text = error.to_string();

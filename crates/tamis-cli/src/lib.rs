@@ -10,6 +10,7 @@ mod io;
 mod arguments;
 mod clock;
 mod commands;
+#[cfg(feature = "network")]
 mod daemon;
 mod exit;
 mod filters;
@@ -52,19 +53,23 @@ enum Command {
     Formats(commands::formats::Args),
     Plan(commands::plan::Args),
     Ints(commands::ints::Args),
-    #[cfg(feature = "server")]
+    #[cfg(feature = "network")]
     Serve(Box<commands::serve::Args>),
-    #[cfg(feature = "server")]
+    #[cfg(feature = "network")]
     Guard(Box<commands::guard::Args>),
+    #[cfg(feature = "network")]
     Publish(commands::publish::Args),
+    #[cfg(feature = "network")]
     Pull(commands::pull::Args),
+    #[cfg(feature = "network")]
     Health(commands::health::Args),
-    #[cfg(feature = "server")]
+    #[cfg(feature = "network")]
     CheckData(commands::check_data::Args),
-    /// Explains that this program has no server
-    #[cfg(not(feature = "server"))]
-    #[command(name = "serve", aliases = ["guard", "check-data"], hide = true, disable_help_flag = true)]
-    NoServer {
+    /// Explains that this program is the small program
+    #[cfg(not(feature = "network"))]
+    #[command(name = "serve", aliases = ["guard", "check-data", "publish", "pull", "health"])]
+    #[command(hide = true, disable_help_flag = true)]
+    OnlyInWholeProgram {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         words: Vec<std::ffi::OsString>,
     },
@@ -104,19 +109,21 @@ pub fn main() -> ExitCode {
         Command::Formats(args) => commands::formats::run(&args),
         Command::Plan(args) => commands::plan::run(&args),
         Command::Ints(args) => commands::ints::run(&args),
-        #[cfg(feature = "server")]
+        #[cfg(feature = "network")]
         Command::Serve(args) => commands::serve::run(&args),
-        #[cfg(feature = "server")]
+        #[cfg(feature = "network")]
         Command::Guard(args) => commands::guard::run(&args),
+        #[cfg(feature = "network")]
         Command::Publish(args) => commands::publish::run(&args),
+        #[cfg(feature = "network")]
         Command::Pull(args) => commands::pull::run(&args),
+        #[cfg(feature = "network")]
         Command::Health(args) => commands::health::run(&args),
-        #[cfg(feature = "server")]
+        #[cfg(feature = "network")]
         Command::CheckData(args) => commands::check_data::run(&args),
-        #[cfg(not(feature = "server"))]
-        Command::NoServer { .. } => Err(exit::Failure::new(
-            "this program, of the Python package, has no 'serve', 'guard' and 'check-data': build the whole \
-             program with Rust, in a checkout of Tamis: cargo install --path crates/tamis-cli",
+        #[cfg(not(feature = "network"))]
+        Command::OnlyInWholeProgram { .. } => Err(exit::only_in_whole_program(
+            "'serve', 'guard', 'publish', 'pull', 'health' and 'check-data'",
         )),
         Command::Completions(args) => commands::completions::completions(&args),
         Command::Man(args) => commands::completions::man(&args),

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::str::FromStr;
+#[cfg(feature = "network")]
 use std::time::Duration;
 
 use tamis::Span;
@@ -70,6 +71,7 @@ impl fmt::Display for WindowSpan {
 }
 
 /// Parses a time such as `30s`.
+#[cfg(feature = "network")]
 pub fn duration(text: &str) -> Result<Duration, String> {
     match text.parse() {
         Ok(WindowSpan(Span::Millis(millis))) => Ok(Duration::from_millis(millis)),

@@ -1,6 +1,7 @@
 //! `tamis build`: builds a filter from items.
 
 mod count_first;
+#[cfg(feature = "network")]
 mod on_server;
 
 use std::path::{Path, PathBuf};
@@ -21,6 +22,8 @@ use crate::filters::metadata::MetadataArgs;
 use crate::filters::open_filter::{FilterContents, OpenFilter, Trust};
 use crate::filters::opener::Opener;
 use crate::filters::rate_notes::Notes;
+#[cfg(not(feature = "network"))]
+use crate::filters::redis_url;
 use crate::filters::redis_url::is_url;
 use crate::io::input;
 use crate::io::output::{
@@ -169,7 +172,10 @@ pub fn run(args: &Args) -> CommandResult {
     args.check()?;
     args.check_place()?;
     if is_url(&args.output) {
+        #[cfg(feature = "network")]
         return args.build_on_server();
+        #[cfg(not(feature = "network"))]
+        redis_url::parse(&args.output)?.not_in_this_program();
     }
     refuse_name_of_other_format(&args.output, Format::named("tamis").expect("the first row"))?;
     let paths = input::checked(&args.items_from.files)?;
@@ -195,6 +201,34 @@ pub fn run(args: &Args) -> CommandResult {
 }
 
 impl Args {
+    /// Rejects options that apply only to files, or only to a server.
+    fn check_place(&self) -> Result<(), Failure> {
+        let is_on_server = is_url(&self.output);
+        let of_server = [
+            ("--replace", self.replace),
+            ("--to", self.to.is_some()),
+            ("--abort-rebuild", self.abort_rebuild),
+            ("--to-funnel", self.to_funnel.is_some()),
+            ("--to-charset", self.to_charset.is_some()),
+        ];
+        let of_file = [
+            ("--like", self.like.is_some()),
+            ("--refresh", self.refresh),
+            ("--counter-bits", self.counter_bits.is_some()),
+            ("--copies", self.repeats.copies),
+            ("--meta and --stamp", !self.metadata.is_empty()),
+        ];
+        let (options, place) = if is_on_server {
+            (&of_file[..], "a file")
+        } else {
+            (&of_server[..], "the URL of a key")
+        };
+        match options.iter().find(|(_, is_given)| *is_given) {
+            Some((option, _)) => Err(Failure::new(format!("{option}: only with -o and {place}"))),
+            None => Ok(()),
+        }
+    }
+
     /// Rejects options that do not apply to the chosen kind of filter.
     fn check(&self) -> Result<(), Failure> {
         let kind = self.kind();

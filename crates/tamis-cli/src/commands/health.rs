@@ -16,13 +16,13 @@ use crate::exit::{CommandResult, Exit, Failure, plain};
 use crate::filters::redis_url::password_of_environment;
 use crate::io::messages;
 
-/// The path of a URL without a path.
+/// The path that the command requests if the URL has no path.
 const DEFAULT_PATH: &str = "/healthz";
 
-/// The number of bytes that the command reads of a body or of the replies of a Redis server.
+/// The maximum number of bytes that the command reads from a body or from the replies of a Redis server.
 const MAX_BYTES: u64 = 4096;
 
-/// The number of characters of a response that a message shows.
+/// The maximum number of characters of a response in a message.
 const MAX_SHOWN: usize = 200;
 
 /// Test whether a server is healthy, for the probes of containers and scripts
@@ -63,10 +63,8 @@ pub fn run(args: &Args) -> CommandResult {
         Ok(Ok(())) => return report_healthy(&args.url),
         Ok(Err(reason)) => reason,
         Err(RecvTimeoutError::Timeout) => {
-            format!(
-                "no response within {}",
-                WindowSpan(Span::Millis(args.timeout.as_millis() as u64))
-            )
+            let timeout = WindowSpan(Span::Millis(args.timeout.as_millis() as u64));
+            format!("no response within {timeout}")
         }
         Err(RecvTimeoutError::Disconnected) => "the probe failed".to_owned(),
     };
@@ -88,7 +86,7 @@ enum Target {
     Redis { address: (String, u16), request: Request },
 }
 
-/// The commands for a Redis server.
+/// The commands for a Redis server, which the probe sends together.
 struct Request {
     bytes: Vec<u8>,
     commands: usize,
@@ -101,7 +99,8 @@ impl Target {
             Some("http" | "https") => Self::parse_http(url),
             Some("redis" | "valkey") => Self::parse_redis(url),
             Some("rediss" | "valkeys") => Err(Failure::new(format!(
-                "{url}: this command has no TLS for Redis: test the console of the server, http://HOST:8379"
+                "{}: this command has no TLS for Redis: test the console of the server, http://HOST:8379",
+                without_password(url)
             ))),
             _ => Err(wrong_url(url)),
         }
@@ -111,14 +110,16 @@ impl Target {
         let uri: Uri = url.parse().map_err(|_| wrong_url(url))?;
         if uri.authority().is_some_and(|it| it.as_str().contains('@')) {
             let why = "has a user name: this command sends no password over HTTP";
-            return Err(Failure::new(format!("{url}: the URL {why}")));
+            return Err(Failure::new(format!("{}: the URL {why}", without_password(url))));
         }
         let has_path = url.splitn(4, '/').count() == 4;
         let path = uri.path_and_query().filter(|_| has_path);
         let path = path.map_or(DEFAULT_PATH, |path| path.as_str()).to_owned();
         let client = HttpClient::new(&uri, None).map_err(|error| match error {
-            HttpClientError::Url(why) => Failure::new(format!("{url}: the URL {why}")),
-            error => Failure::new(format!("{url}: {error}")),
+            HttpClientError::Url(why) => {
+                Failure::new(format!("{}: the URL {why}", without_password(url)))
+            }
+            error => Failure::new(format!("{}: {error}", without_password(url))),
         })?;
         Ok(Self::Http { client, path })
     }
@@ -156,19 +157,27 @@ impl Request {
 }
 
 fn wrong_url(url: &str) -> Failure {
+    let url = without_password(url);
     Failure::new(format!("{url}: is not a URL: write http://HOST:PORT/PATH or redis://HOST:PORT"))
 }
 
+/// Returns the end of a wrong URL, without the user and the password. A wrong URL may contain white space, or may have no
+/// scheme.
+fn without_password(url: &str) -> &str {
+    url.rsplit_once('@').map_or(url, |(_, host)| host)
+}
+
+/// Tests whether the status of a response over HTTP is 2xx. Returns the reason otherwise.
 fn get(mut client: HttpClient, path: &str) -> Result<(), String> {
-    let answer = client.get(path, &HeaderMap::new(), Duration::MAX);
-    let answer = answer.map_err(|error| error.to_string())?;
-    let status = answer.head().status;
+    let response = client.get(path, &HeaderMap::new(), Duration::MAX);
+    let response = response.map_err(|error| error.to_string())?;
+    let status = response.head().status;
     if status.is_success() {
         return Ok(());
     }
     let mut body = Vec::new();
     // The status alone is a sufficient reason, so an error of the body is ignored.
-    _ = answer.take(MAX_BYTES).read_to_end(&mut body);
+    _ = response.take(MAX_BYTES).read_to_end(&mut body);
     let line = first_line(&body);
     Err(if line.is_empty() {
         format!("status {status}")
@@ -177,6 +186,7 @@ fn get(mut client: HttpClient, path: &str) -> Result<(), String> {
     })
 }
 
+/// Tests whether a Redis server replies to PING. Returns the reason otherwise.
 fn ping(address: &(String, u16), request: &Request) -> Result<(), String> {
     let stream = TcpStream::connect((address.0.as_str(), address.1));
     let mut stream = stream.map_err(|error| format!("cannot connect: {}", plain(&error)))?;
@@ -188,6 +198,7 @@ fn ping(address: &(String, u16), request: &Request) -> Result<(), String> {
         line.clear();
         replies.read_until(b'\n', &mut line).map_err(broken)?;
         if line.starts_with(b"-WRONGPASS") {
+            // The server replies NOAUTH to the PING that follows, and NOAUTH is healthy.
             break;
         }
     }

@@ -4,6 +4,7 @@ mod chart;
 mod description;
 mod foreign;
 mod keys;
+#[cfg(feature = "network")]
 mod on_server;
 mod tamis;
 
@@ -125,7 +126,11 @@ fn of_server(path: &Path) -> Result<Option<Description>, Failure> {
     if !is_url(path) {
         return Ok(None);
     }
-    on_server::describe(redis_url::parse(path)?)
+    let url = redis_url::parse(path)?;
+    #[cfg(feature = "network")]
+    return on_server::describe(url);
+    #[cfg(not(feature = "network"))]
+    url.not_in_this_program();
 }
 
 /// Rejects decode options together with `--keys`, because the list of keys needs no decode option.

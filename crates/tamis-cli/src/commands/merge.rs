@@ -1,5 +1,6 @@
 //! `tamis merge`: merges several filters into one.
 
+#[cfg(feature = "network")]
 mod on_server;
 
 use std::path::PathBuf;
@@ -61,6 +62,7 @@ pub struct Args {
 
 /// Runs the command.
 pub fn run(args: &Args) -> CommandResult {
+    #[cfg(feature = "network")]
     if let Some(exit) = args.merge_on_server()? {
         return Ok(exit);
     }

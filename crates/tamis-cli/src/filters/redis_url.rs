@@ -2,11 +2,13 @@
 
 use std::path::Path;
 
+#[cfg(feature = "network")]
 pub use tamis_redis::KeyUrl as RedisUrl;
 
 use crate::exit::Failure;
 
 /// The environment variable with the password, the same as for `redis-cli`.
+#[cfg(feature = "network")]
 const PASSWORD: &str = "REDISCLI_AUTH";
 
 /// Tests whether an argument is the URL of a key and not the path of a file.
@@ -20,10 +22,11 @@ pub fn is_url(path: &Path) -> bool {
 /// Returns a path as text for messages. Removes the user and the password of a URL.
 pub fn without_password(path: &Path) -> String {
     let text = path.display().to_string();
-    if is_url(path) { tamis_redis::without_password(&text) } else { text }
+    if is_url(path) { hide_password(&text) } else { text }
 }
 
 /// Returns the password in `REDISCLI_AUTH`, or `None` if the variable is missing or empty.
+#[cfg(feature = "network")]
 pub fn password_of_environment() -> Option<String> {
     std::env::var(PASSWORD).ok().filter(|it| !it.is_empty())
 }
@@ -33,6 +36,7 @@ pub fn password_of_environment() -> Option<String> {
 /// # Errors
 ///
 /// A message for an argument that is not the URL of a key.
+#[cfg(feature = "network")]
 pub fn parse(path: &Path) -> Result<RedisUrl, Failure> {
     let password = password_of_environment();
     let not_text = || Failure::new(format!("{}: is not UTF-8", without_password(path)));
@@ -45,8 +49,52 @@ pub fn parse(path: &Path) -> Result<RedisUrl, Failure> {
 /// # Errors
 ///
 /// A message for a key that is not UTF-8.
+#[cfg(feature = "network")]
 pub fn text_key(url: &RedisUrl) -> Result<&str, Failure> {
     url.text_key().map_err(Failure::new)
+}
+
+/// The URL of a key. The small program has no value of this type.
+#[cfg(not(feature = "network"))]
+pub struct RedisUrl {
+    /// The key.
+    pub key: Vec<u8>,
+    pub(super) never: std::convert::Infallible,
+}
+
+#[cfg(not(feature = "network"))]
+impl RedisUrl {
+    /// Shows the compiler that the caller's branch never runs, because no value of this type exists.
+    pub fn not_in_this_program(&self) -> ! {
+        match self.never {}
+    }
+}
+
+/// Rejects the URL of a key, because the small program uses no network.
+///
+/// # Errors
+///
+/// Always returns the message that names the packages with the whole program.
+#[cfg(not(feature = "network"))]
+pub fn parse(path: &Path) -> Result<RedisUrl, Failure> {
+    Err(crate::exit::only_in_whole_program(without_password(path)))
+}
+
+/// Returns a URL without the user and the password.
+#[cfg(feature = "network")]
+fn hide_password(url: &str) -> String {
+    tamis_redis::without_password(url)
+}
+
+/// Returns a URL without the text between `//` and the last `@` before the path, which is the user and the password.
+#[cfg(not(feature = "network"))]
+fn hide_password(url: &str) -> String {
+    let hidden = url.split_once("://").and_then(|(scheme, rest)| {
+        let host = rest.split_once('/').map_or(rest, |(host, _)| host);
+        let secret = host.rfind('@')? + 1;
+        Some(format!("{scheme}://{}", &rest[secret..]))
+    });
+    hidden.unwrap_or_else(|| url.to_owned())
 }
 
 /// Returns a failure that names the URL, if a path is no file but looks like `HOST:PORT/KEY`.
@@ -55,7 +103,7 @@ pub fn missing_scheme(path: &Path) -> Option<Failure> {
     let (authority, _) = text.split_once('/')?;
     let (_, port) = authority.rsplit_once(':')?;
     port.parse::<u16>().ok()?;
-    let name = tamis_redis::without_password(text);
+    let name = hide_password(text);
     Some(Failure::new(format!("{name}: no such file: for a key on a server, write redis://{name}")))
 }
 

@@ -216,6 +216,7 @@ impl Output {
     /// # Errors
     ///
     /// The errors of [`write`](Self::write).
+    #[cfg(feature = "network")]
     pub fn unfinished(&mut self) -> Result<Option<PathBuf>, Failure> {
         self.flush()?;
         Ok(match &self.sink {

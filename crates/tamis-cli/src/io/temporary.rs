@@ -31,6 +31,7 @@ static HANDLER: Mutex<Option<Box<dyn FnOnce() + Send>>> = Mutex::new(None);
 
 /// Registers a function that runs when the program is interrupted. [`end_interruption_handler`]
 /// removes the function.
+#[cfg(feature = "network")]
 pub fn at_interruption(handler: impl FnOnce() + Send + 'static) {
     #[cfg(unix)]
     signals::watch();
@@ -40,6 +41,7 @@ pub fn at_interruption(handler: impl FnOnce() + Send + 'static) {
 /// Runs `work` without interruption. If the program is interrupted during `work`, the function of
 /// [`at_interruption`] runs after `work`. If that function has already started, `work` never
 /// starts.
+#[cfg(feature = "network")]
 pub fn uninterrupted<R>(work: impl FnOnce() -> R) -> R {
     let _waits = HANDLER.lock();
     work()
@@ -47,6 +49,7 @@ pub fn uninterrupted<R>(work: impl FnOnce() -> R) -> R {
 
 /// Removes the function of [`at_interruption`]. If the program is being interrupted, the function
 /// blocks until the program ends.
+#[cfg(feature = "network")]
 pub fn end_interruption_handler() {
     *HANDLER.lock() = None;
 }
@@ -74,6 +77,7 @@ impl Temporary {
     }
 
     /// Returns the path of the file.
+    #[cfg(feature = "network")]
     pub fn path(&self) -> &Path {
         self.file.as_ref().expect("there until dropped").path()
     }

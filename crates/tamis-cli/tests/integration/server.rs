@@ -27,6 +27,7 @@ impl Program {
         Self::start_command(command)
     }
 
+    /// Starts the server with a command that has all arguments.
     pub fn start_command(mut command: Command) -> Self {
         let mut process = command.stderr(Stdio::piped()).start();
         let mut stderr = process.stderr_lines();

@@ -20,7 +20,7 @@ use crate::filters::rate_notes::Notes;
 use crate::filters::redis_key::{
     StoredKind, StoredValue, discard, discard_at_interruption, failure,
 };
-use crate::filters::redis_url::{self, RedisUrl, is_url};
+use crate::filters::redis_url::{self, RedisUrl};
 use crate::io::input;
 use crate::io::temporary::{end_interruption_handler, uninterrupted};
 use crate::records::items::{ItemEncoding, RecordCount};
@@ -42,34 +42,6 @@ enum Place {
 }
 
 impl Args {
-    /// Rejects options that apply only to files, or only to a server.
-    pub(super) fn check_place(&self) -> Result<(), Failure> {
-        let is_on_server = is_url(&self.output);
-        let of_server = [
-            ("--replace", self.replace),
-            ("--to", self.to.is_some()),
-            ("--abort-rebuild", self.abort_rebuild),
-            ("--to-funnel", self.to_funnel.is_some()),
-            ("--to-charset", self.to_charset.is_some()),
-        ];
-        let of_file = [
-            ("--like", self.like.is_some()),
-            ("--refresh", self.refresh),
-            ("--counter-bits", self.counter_bits.is_some()),
-            ("--copies", self.repeats.copies),
-            ("--meta and --stamp", !self.metadata.is_empty()),
-        ];
-        let (options, place) = if is_on_server {
-            (&of_file[..], "a file")
-        } else {
-            (&of_server[..], "the URL of a key")
-        };
-        match options.iter().find(|(_, is_given)| *is_given) {
-            Some((option, _)) => Err(Failure::new(format!("{option}: only with -o and {place}"))),
-            None => Ok(()),
-        }
-    }
-
     /// Builds a filter under the key of a URL.
     pub(super) fn build_on_server(&self) -> CommandResult {
         let url = redis_url::parse(&self.output)?;
