@@ -67,6 +67,11 @@
 #[cfg(not(any(feature = "std", feature = "libm")))]
 compile_error!("without the feature `std`, the crate tamis needs the feature `libm`");
 
+/// Compiles the example of the README as a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 extern crate alloc;
 // `core` contains most of the `std` items that this crate uses, under the same path as in `std`.
 #[cfg(not(any(feature = "std", test)))]
