@@ -21,7 +21,7 @@ TOP_PAGES = ["README.md", "ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", 
 ICON = "crates/tamis-console/files/icon.svg"
 
 #: The languages of code blocks with source files.
-LANGUAGES = {".rs": "rust", ".toml": "toml", ".service": "ini", ".py": "python", ".sh": "sh"}
+LANGUAGES = {".rs": "rust", ".toml": "toml", ".service": "ini", ".py": "python", ".sh": "sh", ".yaml": "yaml"}
 
 #: A link or an image in Markdown. The group is the target without the anchor.
 LINK = re.compile(r"\]\(([^)\s#]+)")
@@ -79,7 +79,7 @@ def page_file(config, uri):
 
 
 def links(file, uri):
-    """Returns the files to which a page links, without those that are not in the repository.
+    """Returns the files of the repository to which a page links.
 
     A translated page counts as its English page.
     """
@@ -110,8 +110,8 @@ def expand(nav, pages):
         matches = fnmatch.filter(pages, entry)
         return [page for page in matches if page not in named] if "*" in entry else [entry]
 
-    def expand_all(entries_of):
-        return [new for entry in entries_of for new in entries(entry)]
+    def expand_all(nav):
+        return [new for entry in nav for new in entries(entry)]
 
     return expand_all(nav)
 

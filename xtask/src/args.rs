@@ -38,6 +38,21 @@ impl<'a> Args<'a> {
     }
 }
 
+/// Tests whether the arguments of a task are the option `--check`.
+///
+/// # Errors
+///
+/// Returns a message if the arguments are neither empty nor `--check` alone.
+pub fn has_check(words: &[&str]) -> Result<bool, String> {
+    match words {
+        [] => Ok(false),
+        ["--check"] => Ok(true),
+        ["--check", word, ..] | [word, ..] => {
+            Err(format!("unknown argument {word}: see `cargo xtask`"))
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -49,5 +64,12 @@ mod tests {
         assert_eq!(args.number("--lines"), Ok(Some(1000)));
         assert!(args.end().unwrap_err().contains("what"));
         assert!(Args::new(&["-o"]).value("-o").is_err());
+    }
+
+    #[test]
+    fn only_the_option_check_is_known() {
+        assert_eq!(has_check(&[]), Ok(false));
+        assert_eq!(has_check(&["--check"]), Ok(true));
+        assert!(has_check(&["--check", "x"]).unwrap_err().contains("argument x"));
     }
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::python;
-use crate::tools::{Outcome, cargo, debian_package, entries, root, works};
+use crate::tools::{Outcome, cargo, debian_package, entries_with, root, works};
 
 /// The Rust programs that the benchmarks compare with `tamis`.
 const RIVALS: [&str; 2] = ["huniq", "runiq"];
@@ -81,11 +81,9 @@ fn package_folder(release: &Path) -> Result<PathBuf, String> {
     let folder = root().join("target/bench-python");
     let package = folder.join("tamis");
     fs::create_dir_all(&package).map_err(fail)?;
-    for file in entries(&root().join("crates/tamis-python/python/tamis"))? {
-        if file.extension().is_some_and(|extension| extension == "py") {
-            let name = file.file_name().expect("a file has a name");
-            fs::copy(&file, package.join(name)).map_err(fail)?;
-        }
+    for file in entries_with(&root().join("crates/tamis-python/python/tamis"), "py")? {
+        let name = file.file_name().expect("a file has a name");
+        fs::copy(&file, package.join(name)).map_err(fail)?;
     }
     fs::copy(release.join("lib_tamis.so"), package.join("_tamis.abi3.so")).map_err(fail)?;
     Ok(folder)

@@ -41,7 +41,7 @@ fn markdown(folder: &Path) -> impl Iterator<Item = PathBuf> {
 }
 
 /// Returns the target of each Markdown link to a file, without the part after `#`.
-fn links(text: &str) -> impl Iterator<Item = &str> {
+pub fn links(text: &str) -> impl Iterator<Item = &str> {
     let targets = text.split("](").skip(1).filter_map(|rest| Some(rest.split_once(')')?.0));
     targets
         .filter(|target| !target.contains("://") && !target.starts_with("mailto:"))

@@ -8,12 +8,15 @@ mod console;
 mod databases;
 mod fuzz;
 mod r#gen;
+mod glibc;
 mod lines;
 mod links;
 mod npm;
+mod package;
 mod process;
 mod python;
 mod rustdoc;
+mod same;
 mod sentences;
 mod servers;
 mod setup;
@@ -24,6 +27,7 @@ mod test;
 mod test_programs;
 mod tools;
 mod wheel;
+mod zig;
 
 use std::process::ExitCode;
 
@@ -37,6 +41,9 @@ usage: cargo xtask TASK
                   moments, or of the fuzz targets that are named alone
   wheel [--check] builds the Python package with the program: a wheel and a source distribution;
                   --check installs and tests both
+  package [--check]
+                  builds the packages of a release in target/packages: tar file, Debian, RPM, image, npm;
+                  --check installs each package on a clean system and uses it
   site [--check]  builds the documentation site in target/site; --check checks the links, and opens
                   the site in Chromium
   bench [--filter TEXT] [--quick] [--rounds N] [--out FOLDER]
@@ -56,6 +63,7 @@ fn main() -> ExitCode {
         Some((&"setup", [])) => setup::run(),
         Some((&"soak", rest)) => soak::run(rest),
         Some((&"wheel", rest)) => wheel::run(rest),
+        Some((&"package", rest)) => package::run(rest),
         Some((&"site", rest)) => site::run(rest),
         Some((&"bench", rest)) => bench::run(rest),
         Some((&"lines", [])) => lines::run(),

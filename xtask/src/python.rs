@@ -23,6 +23,17 @@ pub fn environment(folder: &str) -> Result<PathBuf, String> {
     }
 }
 
+/// Installs the tools that build and check packages, and returns the folder of their programs.
+///
+/// # Errors
+///
+/// Returns the reason why the installation failed.
+pub fn packaging_tools() -> Result<PathBuf, String> {
+    let python = environment("package/tools")?;
+    install(&python, &["-r", "packaging/requirements.txt"])?;
+    Ok(python.parent().expect("an interpreter has a folder").to_owned())
+}
+
 /// Runs `pip install` with these arguments. `pip` skips packages that are already installed.
 ///
 /// # Errors

@@ -5,24 +5,21 @@
 
 mod build;
 mod check;
-mod glibc;
 mod tags;
 
 use std::time::Duration;
 
+use crate::args;
 use crate::steps::Steps;
-use crate::tools::Outcome;
+use crate::tools::{Outcome, require_linux};
 
 /// The time limit of one command. The slowest command is the build of the program.
 const LIMIT: Duration = Duration::from_secs(40 * 60);
 
 /// Builds the wheel and the source distribution. With `--check`, also tests them.
 pub fn run(words: &[&str]) -> Outcome {
-    let is_check = match words {
-        [] => false,
-        ["--check"] => true,
-        [word, ..] => return Err(format!("unknown argument {word}: see `cargo xtask`")),
-    };
+    let is_check = args::has_check(words)?;
+    require_linux("wheel", "pip wheel --no-deps crates/tamis-python")?;
     let steps = Steps::new(LIMIT);
     let built = build::build(&steps)?;
     if is_check {

@@ -23,7 +23,7 @@ pub struct Reference {
 const ADDRESSES: [&str; 5] = ["href", "src", "data", "poster", "action"];
 
 impl Page {
-    /// Parses a page. The parser expects the well-formed pages of the builder: each `<` of a text is an entity.
+    /// Parses a page. The parser expects the well-formed pages of the builder, in which text has `&lt;` in place of `<`.
     pub fn parse(html: &str) -> Self {
         let mut page = Self::default();
         let mut rest = html;

@@ -1,12 +1,11 @@
 //! Checks each link of the built pages: the file and the anchor must exist, and a page loads files only from the site.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::{Component, Path, PathBuf};
 
+use crate::same::files;
 use crate::site::html::{Page, Reference};
-use crate::site::same::files;
-use crate::tools::Outcome;
+use crate::tools::{Outcome, read_text};
 
 /// Checks all pages and styles of a site.
 ///
@@ -15,17 +14,12 @@ use crate::tools::Outcome;
 /// Returns a line for each wrong link.
 pub fn check(site: &Path) -> Outcome {
     let files = files(site)?;
-    let read = |name: &PathBuf| {
-        let path = site.join(name);
-        fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))
-    };
-    let has_ending = |ending| {
-        let is_it = move |name: &&PathBuf| name.extension().is_some_and(|it| it == ending);
-        files.iter().filter(is_it)
+    let with_extension = |extension| {
+        files.iter().filter(move |name| name.extension().is_some_and(|it| it == extension))
     };
     let mut pages = BTreeMap::new();
-    for name in has_ending("html") {
-        pages.insert(name.clone(), Page::parse(&read(name)?));
+    for name in with_extension("html") {
+        pages.insert(name.clone(), Page::parse(&read_text(&site.join(name))?));
     }
     if pages.is_empty() {
         return Err(format!("{} has no pages", site.display()));
@@ -39,8 +33,8 @@ pub fn check(site: &Path) -> Outcome {
             }
         }
     }
-    for name in has_ending("css") {
-        if loads_other_host(&read(name)?) {
+    for name in with_extension("css") {
+        if loads_other_host(&read_text(&site.join(name))?) {
             wrong.push(format!("{}: the style loads a file from another host", name.display()));
         }
     }

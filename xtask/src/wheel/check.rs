@@ -6,22 +6,20 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
+use crate::glibc;
 use crate::process;
 use crate::python;
 use crate::steps::Steps;
-use crate::tools::{self, Outcome, remove_package_variables, root};
-use crate::wheel::build::{Built, FOLDER, PACKAGE, empty};
-use crate::wheel::glibc;
+use crate::tools::{self, Outcome, empty_folder, read_file, remove_package_variables, root};
+use crate::wheel::build::{Built, FOLDER, PACKAGE};
 use crate::wheel::tags::{WheelName, platforms};
+use crate::zig::GLIBC;
 
 /// The largest size of the wheel, in bytes. Small wheels install fast, and PyPI has a quota for each project.
 const MAX_WHEEL_BYTES: u64 = 8_000_000;
 
 /// The largest size of the source distribution, in bytes.
 const MAX_SDIST_BYTES: u64 = 2_000_000;
-
-/// The newest glibc that the wheel may need.
-const GLIBC: glibc::Version = (2, 17);
 
 /// The time limit of a program that only prints a line.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -52,9 +50,7 @@ fn files(built: &Built) -> Outcome {
             return Err(format!("{} has {bytes} bytes, the limit is {limit}", path.display()));
         }
     }
-    let program = std::fs::read(&built.program);
-    let program = program.map_err(|error| format!("{}: {error}", built.program.display()))?;
-    match glibc::newest(&program) {
+    match glibc::newest(&read_file(&built.program)?) {
         Some(version) if version <= GLIBC => Ok(()),
         Some((major, minor)) => Err(format!(
             "the program needs glibc {major}.{minor}, and the limit is {}.{}",
@@ -187,7 +183,7 @@ impl Installed {
     /// Creates the environment `name` and installs a package with pip.
     fn new(steps: &Steps, name: &str, package: &str) -> Result<Self, String> {
         let folder = root().join("target").join(FOLDER).join(name);
-        empty(&folder)?;
+        empty_folder(&folder)?;
         let python = python::environment(&format!("{FOLDER}/{name}/python"))?;
         let installed = Self { python, folder };
         let mut pip = installed.python(&["-m", "pip", "install", "--disable-pip-version-check"]);

@@ -1,4 +1,4 @@
-//! Compares two builds of the site byte for byte.
+//! Compares the files of two folders byte for byte.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
