@@ -15,6 +15,7 @@ mod npm;
 mod package;
 mod process;
 mod python;
+mod release;
 mod rustdoc;
 mod same;
 mod sentences;
@@ -46,6 +47,9 @@ usage: cargo xtask TASK
                   --check installs each package on a clean system and uses it
   site [--check]  builds the documentation site in target/site; --check checks the links, and opens
                   the site in Chromium
+  release VERSION --dry-run
+                  checks that a version can be released: versions, changelog, files and checksums;
+                  prints the files, where they are uploaded, and the commands
   bench [--filter TEXT] [--quick] [--rounds N] [--out FOLDER]
                   measures Tamis beside its rivals and what memory can do
   lines           prints how many lines of code and of tests each crate has
@@ -65,6 +69,7 @@ fn main() -> ExitCode {
         Some((&"wheel", rest)) => wheel::run(rest),
         Some((&"package", rest)) => package::run(rest),
         Some((&"site", rest)) => site::run(rest),
+        Some((&"release", rest)) => release::run(rest),
         Some((&"bench", rest)) => bench::run(rest),
         Some((&"lines", [])) => lines::run(),
         Some((&"sentences", rest)) => sentences::run(rest),
