@@ -110,8 +110,8 @@ impl Config {
 fn similar(name: &str) -> Option<&'static str> {
     let all = Config::options().into_iter().map(|option| option.name);
     let rated = all.map(|option| (strsim::jaro_winkler(name, option), option));
-    let (likeness, option) = rated.max_by(|one, other| one.0.total_cmp(&other.0))?;
-    (likeness > 0.8).then_some(option)
+    let (similarity, option) = rated.max_by(|one, other| one.0.total_cmp(&other.0))?;
+    (similarity > 0.8).then_some(option)
 }
 
 #[cfg(test)]

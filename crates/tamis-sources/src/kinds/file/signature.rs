@@ -51,6 +51,7 @@ impl Signature {
     /// Unix, because any program can set the times of a file there.
     pub(crate) fn is_unchanged_for(&self, time: Duration, now: SystemTime) -> bool {
         let Ok(now) = now.duration_since(UNIX_EPOCH) else { return false };
+        // The time of the change is rounded up to a full second.
         let changed = u64::try_from(self.changed.0).map(|seconds| Duration::from_secs(seconds + 1));
         cfg!(unix) && changed.is_ok_and(|changed| changed + time <= now)
     }
