@@ -4,7 +4,7 @@ mod config_flags;
 
 use std::path::PathBuf;
 
-use config_flags::ConfigFlags;
+use config_flags::{ConfigFlags, unknown_variables};
 use tamis_server::{Config, DurabilityError, HttpPort, Server, ServerError};
 
 use crate::daemon::{LogArgs, tell_systemd};
@@ -44,6 +44,9 @@ pub struct Args {
 pub fn run(args: &Args) -> CommandResult {
     let config = configure(args)?;
     args.log.start();
+    for name in unknown_variables(std::env::vars_os().map(|(name, _)| name)) {
+        tracing::warn!(%name, "an environment variable begins with TAMIS_ and sets no option");
+    }
     let is_kept = config.append_only;
     let server = Server::start(config).map_err(|error| match error {
         ServerError::Durability(error) => {

@@ -1,5 +1,6 @@
 //! Defines a flag and an environment variable for each option of the server.
 
+use std::ffi::OsString;
 use std::sync::LazyLock;
 
 use clap::parser::ValueSource;
@@ -54,6 +55,18 @@ static FLAGS: LazyLock<Vec<Flag>> = LazyLock::new(|| {
     Config::options().into_iter().map(flag).collect()
 });
 
+/// Returns the names of the variables that begin with `TAMIS_` and set no option. Such a name is often a typing error.
+pub fn unknown_variables(names: impl Iterator<Item = OsString>) -> Vec<String> {
+    let others = ["TAMIS_CONFIG", "TAMIS_LOGLEVEL", "TAMIS_LOG_FORMAT"];
+    let is_known =
+        |name: &str| others.contains(&name) || FLAGS.iter().any(|flag| flag.variable == name);
+    let names = names.filter_map(|name| name.into_string().ok());
+    let mut unknown: Vec<String> =
+        names.filter(|name| name.starts_with("TAMIS_") && !is_known(name)).collect();
+    unknown.sort();
+    unknown
+}
+
 impl Flag {
     fn arg(&'static self) -> Arg {
         let ConfigOption { name, group, value, help, .. } = self.option;
@@ -94,5 +107,17 @@ impl clap::Args for ConfigFlags {
 
     fn augment_args_for_update(command: Command) -> Command {
         Self::augment_args(command)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_misspelled_variable_is_unknown() {
+        let names = ["TAMIS_REQUIREPASSWORD", "TAMIS_PORT", "TAMIS_CONFIG", "PATH", "TAMIS_A"];
+        let unknown = unknown_variables(names.into_iter().map(OsString::from));
+        assert_eq!(unknown, ["TAMIS_A", "TAMIS_REQUIREPASSWORD"]);
     }
 }
