@@ -4,6 +4,7 @@
 
 const { spawn } = require("node:child_process");
 const { constants } = require("node:os");
+const { isatty } = require("node:tty");
 
 /** The packages with the program, by platform and processor. */
 const PACKAGES = {
@@ -38,15 +39,16 @@ function program() {
   try {
     return require.resolve(`${name}/bin/tamis`);
   } catch {
-    fail(`the package ${name} is missing: install tamis again, without --omit=optional`);
+    fail(`the package ${name} is missing: install tamis again without --omit=optional, or install that package too`);
   }
 }
 
 const child = spawn(program(), process.argv.slice(2), { stdio: "inherit" });
 // This process waits for the program, and forwards signals. A terminal already sends Ctrl-C to the program, too.
+const hasTerminal = [0, 1, 2].some((stream) => isatty(stream));
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT"]) {
   process.on(signal, () => {
-    if (signal !== "SIGINT" || !process.stdin.isTTY) child.kill(signal);
+    if (signal !== "SIGINT" || !hasTerminal) child.kill(signal);
   });
 }
 child.on("error", (error) => fail(error.message));

@@ -68,7 +68,9 @@ pub fn write(
             ("volume", "/var/lib/tamis"),
             ("workingdir", "/var/lib/tamis"),
             ("exposedports", "6379/tcp"),
+            ("exposedports", "8379/tcp"),
             ("exposedports", "8080/tcp"),
+            ("exposedports", "9091/tcp"),
         ],
     };
     image.write(steps, release, &files, work, to)
