@@ -178,7 +178,7 @@ fn options_come_from_a_file_the_environment_and_flags() {
         text.starts_with("maxclients = 9\nbf-error-rate = 0.03\nappendonly = false\n"),
         "{text}"
     );
-    for (line, place) in [("port = {}", "port"), ("port 6", "line 2")] {
+    for (line, place) in [("port = {}", "line 2: port"), ("port 6", "line 2")] {
         std::fs::write(&file, format!("maxclients = 7\n{line}\n")).unwrap();
         let text = refused(&format!("--config {}", file.display()));
         assert!(text.contains(&format!("tamis.toml: {place}")), "{text}");
