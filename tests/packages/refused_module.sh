@@ -7,4 +7,4 @@ apt-get -qq update
 if apt-get -q install --yes --no-install-recommends /packages/tamis-redis-module_*.deb >/tmp/log 2>&1; then
     fail "apt-get installed the module with $(redis-server --version)"
 fi
-grep -q "Depends: redis-server.*but 5:6" /tmp/log || fail "apt-get does not name the dependency: $(cat /tmp/log)"
+grep -q "Depends: redis-server (>= 5:7.0) but it is not going to be installed" /tmp/log || fail "apt-get does not name the dependency: $(cat /tmp/log)"
