@@ -17,7 +17,6 @@ mod process;
 mod python;
 mod release;
 mod rustdoc;
-mod same;
 mod sentences;
 mod servers;
 mod setup;

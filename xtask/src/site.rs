@@ -6,12 +6,12 @@ mod browser;
 mod build;
 mod html;
 mod links;
+mod same;
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::args;
-use crate::same;
 use crate::steps::Steps;
 use crate::tools::{Outcome, root};
 

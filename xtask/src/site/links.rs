@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
 
-use crate::same::files;
 use crate::site::html::{Page, Reference};
+use crate::site::same::files;
 use crate::tools::{Outcome, read_text};
 
 /// Checks all pages and styles of a site.
