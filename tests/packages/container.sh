@@ -52,6 +52,6 @@ bash -c 'exec 3<>/dev/tcp/127.0.0.1/6379; sleep 60' &
 client=$!
 sleep 0.2
 (runc kill "$name" TERM)
-wait "$container" || fail "the server ended with status $?: $(cat "$2.log")"
+wait_for_end "$container" || fail "the server ended with status $?: $(cat "$2.log")"
 grep -q "ready for Redis clients" "$2.log" || fail "no line of the server: $(cat "$2.log")"
 kill "$client"

@@ -28,7 +28,7 @@ expect ":1" redis 6379 BF.EXISTS seen user:1
 expect ":0" redis 6379 BF.EXISTS seen user:2
 expect "-ERR the config file was not changed: Permission denied" redis 6379 CONFIG REWRITE
 kill -TERM "$server"
-wait "$server" || fail "the server ended with status $?"
+wait_for_end "$server" || fail "the server ended with status $?"
 
 # A removal keeps configuration and data, a purge removes both.
 apt-get -qq remove --yes tamis >/dev/null

@@ -23,8 +23,6 @@ mount --bind -o ro "$OLDER" older
 mount --bind -o ro "$PROJECT/tests" project/tests
 mount --bind -o ro "$PROJECT/packaging" project/packaging
 mount --bind "$CACHE" var/cache/apt/archives
-# minbase removes downloaded packages after each installation.
-rm -f etc/apt/apt.conf.d/docker-clean
 cp /etc/resolv.conf etc/resolv.conf
 export DEBIAN_FRONTEND=noninteractive LC_ALL=C.UTF-8 HOME=/root
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin

@@ -26,6 +26,6 @@ wait "$pid" || true
 start
 expect ":1" redis 6379 BF.EXISTS seen user:1
 kill -TERM "$pid"
-wait "$pid" || true
+wait_for_end "$pid" || fail "the server ended with status $?"
 apt-get -qq purge --yes tamis-redis-module >/dev/null
 [ ! -e /etc/tamis ] && [ ! -e /usr/lib/tamis ] || fail "the purge left files"

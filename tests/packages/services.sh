@@ -24,7 +24,7 @@ seq 100 >/etc/tamis/ids.txt
 sed -e 's|^upstream = .*|upstream = "http://127.0.0.1:8379"|' -e 's|^# \[snapshots\]|[snapshots]|' \
     -e 's|^# folder = |folder = |' -i /etc/tamis/guard.toml
 systemctl enable --now tamis-guard
-expect "HTTP/1.0 404 Not Found" bash -c 'exec 3<>/dev/tcp/127.0.0.1/8080 &&
+expect "HTTP/1.0 404 Not Found" timeout 30 bash -c 'exec 3<>/dev/tcp/127.0.0.1/8080 &&
     printf "GET /pms/productInfo/777 HTTP/1.0\r\n\r\n" >&3 && IFS= read -r line <&3 && echo "${line%?}"'
 systemctl reload tamis-guard
 expect "active" systemctl is-active tamis-guard

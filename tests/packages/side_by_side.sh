@@ -25,7 +25,7 @@ expect ":0" redis 6380 BF.EXISTS seen user:1
 
 # The newer version reads the data of the older version, and a filter of the older version in a file.
 kill -TERM "$older"
-wait "$older" || fail "the older server ended with status $?"
+wait_for_end "$older" || fail "the older server ended with status $?"
 /opt/tamis/bin/tamis serve --dir /srv/older --port 6381 >/tmp/newer.log 2>&1 &
 wait_for is_ready 6381
 expect ":1" redis 6381 BF.EXISTS seen user:1

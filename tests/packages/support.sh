@@ -42,3 +42,14 @@ redis() {
 is_ready() {
     [ "$(redis "$1" PING)" = "+PONG" ]
 }
+
+# Waits until a process that this script started ends, and kills the process after 60 seconds. Returns the status of the
+# process: wait_for_end PID
+wait_for_end() {
+    (sleep 60; echo "the process $1 did not end within 60 s"; kill -KILL "$1") &
+    watchdog=$!
+    status=0
+    wait "$1" || status=$?
+    kill "$watchdog" 2>/dev/null || true
+    return "$status"
+}
