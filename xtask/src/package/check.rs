@@ -95,12 +95,11 @@ pub fn check(
 
 /// Installs the tools that unpack and start clean systems.
 fn install() -> Outcome {
-    const TOOLS: [(&str, &str); 5] = [
+    const TOOLS: [(&str, &str); 4] = [
         ("runc", "runc"),
         ("debootstrap", "debootstrap"),
         ("systemd-nspawn", "systemd-container"),
         ("rpm", "rpm"),
-        ("xz", "xz-utils"),
     ];
     let missing: Vec<&str> = TOOLS
         .iter()

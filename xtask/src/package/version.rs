@@ -18,16 +18,21 @@ impl Release {
     ///
     /// Returns the reason if neither the variable nor git gives a date.
     pub fn of_this_tree() -> Result<Self, String> {
-        let text = std::env::var("SOURCE_DATE_EPOCH").or_else(|_| {
-            let mut git = Command::new("git");
-            let output = git.args(["log", "-1", "--format=%ct"]).current_dir(root()).output();
-            let output = output.map_err(|error| format!("git: {error}"))?;
-            Ok::<_, String>(String::from_utf8_lossy(&output.stdout).into_owned())
-        })?;
-        let epoch = text.trim().parse().map_err(|_| {
-            "this folder is no git repository: set SOURCE_DATE_EPOCH to the seconds since 1970"
-                .to_owned()
-        })?;
+        let epoch = match std::env::var("SOURCE_DATE_EPOCH") {
+            Ok(text) => parse_epoch(&text).ok_or_else(|| {
+                format!(
+                    "SOURCE_DATE_EPOCH={text}: give the seconds since 1970, up to the year 9999"
+                )
+            })?,
+            Err(_) => {
+                let mut git = Command::new("git");
+                let output = git.args(["log", "-1", "--format=%ct"]).current_dir(root()).output();
+                let output = output.map_err(|error| format!("git: {error}"))?;
+                parse_epoch(&String::from_utf8_lossy(&output.stdout)).ok_or(
+                    "this folder is no git repository: set SOURCE_DATE_EPOCH to the seconds since 1970",
+                )?
+            }
+        };
         Ok(Self { version: env!("CARGO_PKG_VERSION").to_owned(), epoch })
     }
 
@@ -70,6 +75,12 @@ fn civil(days: u64) -> (u64, u64, u64) {
     (year, month as u64 + 1, rest + 1)
 }
 
+/// Parses a time in seconds since 1970. Returns `None` for a time after the year 9999, which has no date in the format of
+/// RFC 3339.
+fn parse_epoch(text: &str) -> Option<u64> {
+    text.trim().parse().ok().filter(|&epoch| epoch < 253_402_300_800)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -78,6 +89,10 @@ mod tests {
     fn dates_follow_the_gregorian_calendar() {
         let date = |epoch| Release { version: String::new(), epoch }.date();
         assert_eq!(date(0), "1970-01-01T00:00:00Z");
+        assert_eq!(parse_epoch("253402300799\n").map(date).unwrap(), "9999-12-31T23:59:59Z");
+        for wrong in ["253402300800", "18446744073709551616", "-1", "", "today"] {
+            assert_eq!(parse_epoch(wrong), None, "{wrong}");
+        }
         assert_eq!(date(951_868_799), "2000-02-29T23:59:59Z");
         assert_eq!(date(1_796_040_000), "2026-11-30T12:00:00Z");
     }
