@@ -23,14 +23,14 @@ function program() {
   const system = `${process.platform} ${process.arch}`;
   const name = PACKAGES[system];
   if (!name) {
-    fail(`there is no program for ${system}: build it with Rust, see docs/install.md`);
+    fail(`there is no program for ${system}: build it with Rust`);
   }
   // Musl systems such as Alpine have no glibc, and the loader would only say "not found".
   // The report would look up the names of all connections.
   process.report.excludeNetwork = true;
   const { glibcVersionRuntime: glibc } = process.report.getReport().header;
   if (!glibc) {
-    fail("the program needs glibc 2.17 or later, and this system has none (Alpine?): use the image, see docs/install.md");
+    fail("the program needs glibc 2.17 or later, and this system has none (Alpine?): use the container image");
   }
   const [major, minor] = glibc.split(".").map(Number);
   if (major < 2 || (major === 2 && minor < 17)) {
