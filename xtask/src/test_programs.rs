@@ -155,7 +155,7 @@ impl TestProgram {
             command.args(filters).current_dir(&self.folder).env("CARGO_MANIFEST_DIR", &self.folder);
             // With a fixed seed, the property tests try the same cases in each run. `cargo xtask soak` tries new cases.
             command.env("PROPTEST_RNG_SEED", "1");
-            command.env("TAMIS_MODULE", tools::module());
+            command.env("TEST_MODULE", tools::module());
             // The JSON report contains the durations of tests. The report is an unstable option, and `RUSTC_BOOTSTRAP`
             // allows unstable options.
             command.args(["-Zunstable-options", "--format", "json", "--report-time"]);

@@ -76,9 +76,15 @@ impl Ended {
     }
 }
 
-/// Returns `tamis` with a line of arguments, split at spaces.
+/// Returns `tamis` with a line of arguments, split at spaces. The command does not inherit variables that begin with
+/// `TAMIS_`, because these variables set options of the program.
 pub fn tamis(line: &str) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tamis"));
+    for (name, _) in std::env::vars_os() {
+        if name.as_encoded_bytes().starts_with(b"TAMIS_") {
+            command.env_remove(name);
+        }
+    }
     command.args(line.split_whitespace());
     command
 }

@@ -236,10 +236,7 @@ fn a_folder_that_cannot_be_written_is_reported_in_one_line() {
         println!("skipped: this user may not mount a disk");
         return;
     };
-    let output = Command::new(env!("CARGO_BIN_EXE_tamis"))
-        .args(["serve", "--port", "0", "--dir"])
-        .arg(folder.path().join("data"))
-        .run();
+    let output = tamis("serve --port 0 --dir").arg(folder.path().join("data")).run();
     let text = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(2), "{text}");
     assert!(text.contains("Read-only file system") && text.contains("--dir"), "{text}");

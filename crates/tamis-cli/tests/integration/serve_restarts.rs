@@ -12,6 +12,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use crate::client::Client;
+use crate::program::tamis;
 use crate::random_commands::{Argv, Generator, ITEMS, is_random, item, make_each};
 use crate::server::Program;
 use tamis_commands::{COMMANDS, Settings};
@@ -407,8 +408,8 @@ impl<'d> World<'d> {
 
 fn command(dir: &Path, random: &mut Random) -> std::process::Command {
     let sync = random.pick(&["always", "everysec", "no"]);
-    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_tamis"));
-    command.args(["serve", "--port", "0", "--http-port", "no", "--hash-key", HASH_KEY]);
+    let mut command = tamis("serve --port 0 --http-port no");
+    command.args(["--hash-key", HASH_KEY]);
     command.args(["--appendfsync", sync, "--dir"]).arg(dir).stderr(std::process::Stdio::null());
     command
 }

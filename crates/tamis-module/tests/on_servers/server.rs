@@ -52,7 +52,7 @@ pub fn redisbloom() -> PathBuf {
 pub fn module() -> &'static Path {
     static MODULE: OnceLock<PathBuf> = OnceLock::new();
     MODULE.get_or_init(|| {
-        if let Some(path) = std::env::var_os("TAMIS_MODULE") {
+        if let Some(path) = std::env::var_os("TEST_MODULE") {
             return path.into();
         }
         let mut cargo = Command::new(env!("CARGO"));

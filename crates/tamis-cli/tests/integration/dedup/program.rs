@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 use std::io::Write;
 use std::process::{Command, Output};
 
+use crate::program::tamis;
 use tamis_testing::CommandExt as _;
 
 /// The result of a run.
@@ -55,8 +56,8 @@ impl Run {
 
 /// Returns `tamis dedup` with these arguments.
 pub fn command<A: AsRef<OsStr>>(args: impl IntoIterator<Item = A>) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_tamis"));
-    command.arg("dedup").args(args);
+    let mut command = tamis("dedup");
+    command.args(args);
     command
 }
 
