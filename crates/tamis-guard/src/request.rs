@@ -1,8 +1,10 @@
 //! The decision about a request.
 
 pub(crate) mod body;
+pub(crate) mod body_text;
 pub(crate) mod cors;
 pub(crate) mod counters;
+pub(crate) mod form;
 pub(crate) mod guard_future;
 pub(crate) mod json;
 pub(crate) mod layer;

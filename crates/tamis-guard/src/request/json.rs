@@ -18,11 +18,6 @@ impl Json {
         Some(Self { text: serde_json::from_slice(text).ok()? })
     }
 
-    /// Returns the length of the text in bytes. The callers compare the length with their own limits.
-    pub(crate) fn len_bytes(&self) -> usize {
-        self.text.get().len()
-    }
-
     /// Returns the text of each string and number at a path. `*` stands for all elements of a list. A list at the end
     /// of the path stands for its elements.
     ///

@@ -13,9 +13,9 @@ use tower_layer::Layer;
 use tower_service::Service;
 
 use crate::request::body::GuardedBody;
+use crate::request::body_text::BodyText;
 use crate::request::cors::method_after_preflight;
 use crate::request::guard_future::{AnswerBody, Decided, GuardFuture, answer_of};
-use crate::request::json::Json;
 use crate::request::learn::{LearnRule, Lessons};
 use crate::request::path::Reading;
 use crate::request::route::{Decision, Route};
@@ -206,7 +206,7 @@ fn decide_in_each(
     routes: &[Route],
     parts: &Parts,
     matches: &Matches,
-    body: Option<&Json>,
+    body: Option<&BodyText>,
 ) -> Option<(usize, Decision)> {
     let mut first = None;
     for &(index, reading) in matches {
@@ -265,11 +265,11 @@ where
     let lesson_bytes = lessons.as_ref().and_then(Lessons::max_request_bytes);
     // An error means that the client has disconnected or that its body is malformed, so the request cannot be
     // forwarded.
-    let Ok((json, body)) = read_json(body, route_bytes.max(lesson_bytes)).await else {
+    let Ok((text, body)) = read_body(body, route_bytes.max(lesson_bytes)).await else {
         return Ok(without_body(StatusCode::BAD_REQUEST));
     };
-    if let (Some(lessons), Some(json)) = (&mut lessons, &json) {
-        lessons.read_request(json);
+    if let (Some(lessons), Some(text)) = (&mut lessons, &text) {
+        lessons.read_request(text);
     }
     #[cfg_attr(not(feature = "layer"), expect(unused_mut))]
     let (index, mut decision) = match by_head {
@@ -291,8 +291,8 @@ where
                 route.refusal.allow_origin(&parts.headers, &mut answer);
                 return Ok(answer);
             }
-            let json = json.filter(|json| json.len_bytes() <= limit);
-            decide_in_each(&routes, &parts, &matches, json.as_ref()).expect("a route matches")
+            let text = text.filter(|text| text.len_bytes() <= limit);
+            decide_in_each(&routes, &parts, &matches, text.as_ref()).expect("a route matches")
         }
     };
     #[cfg(feature = "layer")]
@@ -311,19 +311,18 @@ where
     Ok(answer_of(answer, lessons))
 }
 
-/// Reads a JSON body of at most `max_bytes`. Returns no JSON if `max_bytes` is `None`, if the body exceeds the limit,
-/// or if the body is not valid JSON. The returned body is equivalent to the original body.
-async fn read_json<B>(
+/// Reads a body of at most `max_bytes`. Returns no text if `max_bytes` is `None`, or if the body exceeds the limit. The
+/// returned body is equivalent to the original body.
+async fn read_body<B>(
     body: B,
     max_bytes: Option<usize>,
-) -> Result<(Option<Json>, GuardedBody<B>), B::Error>
+) -> Result<(Option<BodyText>, GuardedBody<B>), B::Error>
 where
     B: Body<Data = Bytes> + Unpin,
 {
     let Some(max_bytes) = max_bytes else { return Ok((None, GuardedBody::unread(body))) };
     let (bytes, body) = GuardedBody::buffered(body, max_bytes).await?;
-    let json = bytes.and_then(|bytes| Json::parse(&bytes));
-    Ok((json, body))
+    Ok((bytes.map(BodyText::new), body))
 }
 
 fn without_body<A>(status: StatusCode) -> Response<AnswerBody<A>> {

@@ -1,4 +1,4 @@
-//! The place of an id in a request: in the path, the query, a header, a cookie, or the JSON body.
+//! The place of an id in a request: in the path, the query, a header, a cookie, or the body.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -7,17 +7,20 @@ use std::str::FromStr;
 use http::HeaderName;
 use http::header::COOKIE;
 use http::request::Parts;
-use percent_encoding::percent_decode;
 
-use crate::request::json::Json;
+use crate::request::body_text::BodyText;
+use crate::request::form;
 use crate::request::path::{PathTemplate, Values};
 
 /// The place of an id in a request.
 ///
-/// The text form is `path:id`, `query:id`, `header:x-product-id`, `cookie:product` or `json:/product/id`. In a JSON
-/// pointer, `*` stands for all elements of a list. The case of letters has no effect in the names of query parameters,
-/// headers and JSON fields. The name of a cookie is exact, because programs treat two cookies as different if their
-/// names differ in case.
+/// The text form is `path:id`, `query:id`, `header:x-product-id`, `cookie:product`, `form:id` or `json:/product/id`. In
+/// a JSON pointer, `*` stands for all elements of a list: `json:/*` for a body that is a list, and `json:/*/id` for a
+/// list of objects. The case of letters has no effect in the names of query parameters, headers, form fields and JSON
+/// fields. The name of a cookie is exact, because programs treat two cookies as different if their names differ in case.
+///
+/// The guard reads a body as JSON and as a form, whatever its `Content-Type` is. The guard finds no id in a body of the
+/// type `multipart/form-data`.
 ///
 /// # Examples
 ///
@@ -39,6 +42,8 @@ pub enum IdPlace {
     Header(HeaderName),
     /// The name of a cookie.
     Cookie(String),
+    /// The decoded name of a field in the body of a form (`application/x-www-form-urlencoded`).
+    Form(String),
     /// A value in the JSON body. The field is the path to the value.
     Json(Vec<String>),
 }
@@ -53,9 +58,9 @@ impl fmt::Display for PlaceError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{:?} is not the place of an id: write path:NAME, query:NAME, header:NAME, cookie:NAME \
-             or json:/PATH/TO/FIELD; a name has no braces, no spaces around it, and in a query no \
-             encoding such as %20 or +",
+            "{:?} is not the place of an id: write path:NAME, query:NAME, header:NAME, cookie:NAME, \
+             form:NAME or json:/PATH/TO/FIELD; a name has no braces, no spaces around it, and in a \
+             query or a form no encoding such as %20 or +",
             self.place
         )
     }
@@ -69,10 +74,10 @@ impl FromStr for IdPlace {
     fn from_str(place: &str) -> Result<Self, PlaceError> {
         let wrong = || PlaceError { place: place.to_owned() };
         let (kind, name) = place.split_once(':').ok_or_else(wrong)?;
-        // The guard decodes the names of a query: `?a+b=7` has the name `a b`. The name `a+b` would match only
+        // The guard decodes the names of a query and a form: `?a+b=7` has the name `a b`. The name `a+b` would match only
         // `?a%2Bb=7`. A header has no control characters.
         let is_wrong = match kind {
-            "query" => name.contains(['?', '&', '=', '%', '+', '#', '{', '}']),
+            "query" | "form" => name.contains(['?', '&', '=', '%', '+', '#', '{', '}']),
             "cookie" => {
                 name.contains(['=', ';', ',', '"', '{', '}', ' '])
                     || name.contains(char::is_control)
@@ -87,6 +92,7 @@ impl FromStr for IdPlace {
             "query" => Self::Query(name.to_owned()),
             "header" => Self::Header(name.parse().map_err(|_| wrong())?),
             "cookie" => Self::Cookie(name.to_owned()),
+            "form" => Self::Form(name.to_owned()),
             "json" => {
                 let path = name.strip_prefix('/').ok_or_else(wrong)?;
                 if path.split('/').any(str::is_empty) {
@@ -116,6 +122,7 @@ impl fmt::Display for IdPlace {
             Self::Query(name) => write!(f, "query:{name}"),
             Self::Header(name) => write!(f, "header:{name}"),
             Self::Cookie(name) => write!(f, "cookie:{name}"),
+            Self::Form(name) => write!(f, "form:{name}"),
             Self::Json(path) => {
                 f.write_str("json:")?;
                 path.iter().try_for_each(|part| {
@@ -130,7 +137,7 @@ impl IdPlace {
     /// Tests whether the guard must read the body.
     #[must_use]
     pub fn needs_body(&self) -> bool {
-        matches!(self, Self::Json(_))
+        matches!(self, Self::Form(_) | Self::Json(_))
     }
 
     /// Returns all values at this place in the head of a request, without decoding them as ids. `path` contains the
@@ -148,7 +155,7 @@ impl IdPlace {
             }
             Self::Query(name) => {
                 let query = parts.uri.query().unwrap_or_default();
-                named(query, '&', name).map(|value| form_decoded(value)).collect()
+                form::values_of(query.as_bytes(), name).collect()
             }
             Self::Header(name) => {
                 let values = parts.headers.iter().filter(|(other, _)| is_same_header(other, name));
@@ -160,7 +167,7 @@ impl IdPlace {
                 let values = pairs.filter_map(|pair| value_of_cookie(pair, name.as_bytes()));
                 values.map(Cow::Borrowed).collect()
             }
-            Self::Json(_) => Values::new(),
+            Self::Form(_) | Self::Json(_) => Values::new(),
         }
     }
 
@@ -174,10 +181,24 @@ impl IdPlace {
         matches!(self, Self::Cookie(_))
     }
 
-    /// Returns all values at this place in a JSON body.
-    pub(crate) fn values_in_body(&self, body: &Json) -> Vec<Vec<u8>> {
-        let Self::Json(path) = self else { return Vec::new() };
-        body.values_at(path)
+    /// Tests whether programs may treat two places as one place. A servlet does not distinguish a query parameter from a
+    /// form field of the same name.
+    pub(crate) fn is_same_parameter(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Query(name), Self::Form(other)) | (Self::Form(name), Self::Query(other)) => {
+                name.eq_ignore_ascii_case(other)
+            }
+            _ => self == other,
+        }
+    }
+
+    /// Returns all values at this place in a body.
+    pub(crate) fn values_in_body(&self, body: &BodyText) -> Vec<Vec<u8>> {
+        match self {
+            Self::Form(name) => body.form_values(name),
+            Self::Json(path) => body.json_values(path),
+            Self::Path(_) | Self::Query(_) | Self::Header(_) | Self::Cookie(_) => Vec::new(),
+        }
     }
 }
 
@@ -200,29 +221,22 @@ fn value_of_cookie<'c>(pair: &'c [u8], name: &[u8]) -> Option<&'c [u8]> {
     Some(unquoted.unwrap_or(value))
 }
 
-/// Returns the values of a name in pairs such as `a=1&b=2`. The function ignores the case of ASCII letters, because
-/// programs differ in whether they treat `ID` as `id`.
-fn named<'t>(text: &'t str, separator: char, name: &str) -> impl Iterator<Item = &'t str> {
-    text.split(separator).filter_map(move |pair| {
-        let (other, value) = pair.split_once('=').unwrap_or((pair, ""));
-        form_decoded(other).eq_ignore_ascii_case(name.as_bytes()).then_some(value)
-    })
-}
-
-/// Decodes a name or a value of a query. A plus sign stands for a space.
-fn form_decoded(text: &str) -> Cow<'_, [u8]> {
-    if text.contains('+') {
-        let spaced = text.replace('+', " ");
-        return Cow::Owned(percent_decode(spaced.as_bytes()).collect());
-    }
-    percent_decode(text.as_bytes()).into()
-}
-
 #[cfg(test)]
 mod tests {
+    use bytes::Bytes;
     use http::Request;
 
     use super::*;
+
+    fn body(text: &'static str) -> BodyText {
+        BodyText::new(Bytes::from_static(text.as_bytes()))
+    }
+
+    fn in_body(place: &str, body: &BodyText) -> Vec<String> {
+        let place: IdPlace = place.parse().unwrap();
+        let values = place.values_in_body(body);
+        values.into_iter().map(|value| String::from_utf8(value).unwrap()).collect()
+    }
 
     fn values(place: &str, parts: &Parts) -> Vec<String> {
         let place: IdPlace = place.parse().unwrap();
@@ -258,17 +272,11 @@ mod tests {
 
     #[test]
     fn ids_are_found_in_json() {
-        let body = Json::parse(
+        let body = body(
             r#"{"id": 7, "big": 18446744073709551616, "whole": 7.0, "text": "七", "no": null,
-                "items": [{"id": 1}, {"id": "2"}, 5], "a/b": {"~": 9}}"#
-                .as_bytes(),
-        )
-        .unwrap();
-        let values = |place: &str| -> Vec<String> {
-            let place: IdPlace = place.parse().unwrap();
-            let values = place.values_in_body(&body);
-            values.into_iter().map(|value| String::from_utf8(value).unwrap()).collect()
-        };
+                "items": [{"id": 1}, {"id": "2"}, 5], "a/b": {"~": 9}}"#,
+        );
+        let values = |place: &str| in_body(place, &body);
         assert_eq!(values("json:/id"), ["7"]);
         assert_eq!(values("json:/big"), ["18446744073709551616"]);
         assert_eq!(values("json:/whole"), ["7"]);
@@ -282,6 +290,34 @@ mod tests {
         for none in ["json:/no", "json:/absent", "json:/id/x", "json:/items/9/id"] {
             assert_eq!(values(none), [""; 0], "{none}");
         }
+    }
+
+    #[test]
+    fn ids_are_found_in_a_json_list_at_the_root() {
+        for (text, place, expected) in [
+            (r#"[1, "2", null, [3]]"#, "json:/*", &["1", "2", "3"][..]),
+            (r#"[{"id": 1}, {"ID": "2"}, 3]"#, "json:/*/id", &["1", "2"]),
+            (r#"[{"ids": [1, 2]}, {"ids": 3}]"#, "json:/*/ids", &["1", "2", "3"]),
+            (r#"[{"items": [{"id": 1}]}]"#, "json:/*/items/*/id", &["1"]),
+            ("[4, 5]", "json:/0", &["4"]),
+            ("[]", "json:/*", &[]),
+            ("7", "json:/*", &[]),
+            // In an object, `*` is the name of a field.
+            (r#"{"a": 1, "*": 2}"#, "json:/*", &["2"]),
+        ] {
+            assert_eq!(in_body(place, &body(text)), expected, "{place} {text}");
+        }
+    }
+
+    #[test]
+    fn ids_are_found_in_a_form() {
+        let form = body("id=7&name=a%26id%3D9&ID=%38&i%64=+1&id&ids[]=5");
+        assert_eq!(in_body("form:id", &form), ["7", "8", " 1", ""]);
+        assert_eq!(in_body("form:ids[]", &form), ["5"]);
+        assert_eq!(in_body("form:absent", &form), [""; 0]);
+        assert_eq!(in_body("json:/id", &form), [""; 0]);
+        assert_eq!(in_body("form:id", &body(r#"{"id": 7}"#)), [""; 0]);
+        assert_eq!("form:id".parse::<IdPlace>().unwrap().to_string(), "form:id");
     }
 
     #[test]
@@ -303,6 +339,10 @@ mod tests {
             "query:a+b",
             "query:+id",
             "query:id#",
+            "form:",
+            "form: id",
+            "form:a+b",
+            "form:{id}",
             "cookie: product",
             "cookie:product=",
             "cookie:{product}",
@@ -330,10 +370,9 @@ mod tests {
         // The guard does not decode the names of cookies and JSON fields.
         assert_eq!(values("cookie:a+b", &parts), ["6"]);
         assert_eq!(values("cookie:a%20b", &parts), ["7"]);
-        let body = Json::parse(br#"{"a+b": 8, "a b": 9, "a%20b": 10}"#).unwrap();
+        let body = body(r#"{"a+b": 8, "a b": 9, "a%20b": 10}"#);
         for (place, value) in [("json:/a+b", "8"), ("json:/a b", "9"), ("json:/a%20b", "10")] {
-            let place: IdPlace = place.parse().unwrap();
-            assert_eq!(place.values_in_body(&body), [value.as_bytes()]);
+            assert_eq!(in_body(place, &body), [value]);
         }
         // A plus sign in a path is no space.
         let template: PathTemplate = "/a+b/{id}".parse().unwrap();
@@ -348,7 +387,7 @@ mod tests {
         assert_eq!(values("header:X-ID", &parts), ["5"]);
         assert_eq!(values("cookie:product", &parts), ["4"]);
         assert_eq!(values("cookie:Product", &parts), [""; 0]);
-        let body = Json::parse(br#"{"id": 7}"#).unwrap();
-        assert_eq!("json:/ID".parse::<IdPlace>().unwrap().values_in_body(&body), [b"7"]);
+        assert_eq!(in_body("json:/ID", &body(r#"{"id": 7}"#)), ["7"]);
+        assert_eq!(in_body("form:ID", &body("id=7")), ["7"]);
     }
 }

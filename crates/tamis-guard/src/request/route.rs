@@ -12,9 +12,9 @@ use smallvec::SmallVec;
 use tamis_sources::{IdSet, PassReason, Passed, Policy, RefuseReason, RequestKey, Verdict};
 
 use crate::http::cache_control::CacheControl;
+use crate::request::body_text::BodyText;
 use crate::request::cors::method_after_preflight;
 use crate::request::counters::RouteCounters;
-use crate::request::json::Json;
 use crate::request::path::{PathTemplate, Reading, Values, dots_in_path, dots_in_value};
 use crate::request::place::IdPlace;
 use crate::request::refusal::Refusal;
@@ -69,8 +69,8 @@ pub struct Route {
     ids: Vec<RouteId>,
     /// The ids that must exist.
     pub required: Required,
-    /// True if the guard refuses a request without an id. If the field is false, a request without an id passes. An
-    /// empty value is not an id, and a body that is not JSON contains no id.
+    /// True if the guard refuses a request that has no id at one of the places. If the field is false, a request without
+    /// an id passes. An empty value is not an id. A query parameter and a form field of the same name are one place.
     pub refuses_missing: bool,
     /// The response to a refused request.
     pub refusal: Refusal,
@@ -194,13 +194,13 @@ impl Route {
     }
 
     /// Decides about a request. `path` contains the values of the path template for the interpretation `reading`.
-    /// `body` is the JSON body, or `None` if the body was not read or is not JSON.
+    /// `body` is the text of the body, or `None` if the body was not read.
     pub(crate) fn decide<'r>(
         &self,
         parts: &'r Parts,
         reading: Reading,
         path: &Values<'r>,
-        body: Option<&Json>,
+        body: Option<&BodyText>,
     ) -> Decision {
         let mut decision = self.decide_values(parts, path, body);
         // For a servlet, `7;v=1` is the id `7`. For a program that is not a servlet, `7;v=1` is a separate id.
@@ -224,15 +224,17 @@ impl Route {
         &self,
         parts: &'r Parts,
         path: &Values<'r>,
-        body: Option<&Json>,
+        body: Option<&BodyText>,
     ) -> Decision {
         let mut decision = Decision::default();
         let (mut has_known, mut refusal) = (false, None);
+        let mut places_with_ids = SmallVec::<[&IdPlace; 2]>::new();
         let is_preflight = method_after_preflight(parts).is_some();
         for id in &self.ids {
             if is_preflight && !id.place.is_in_target() {
                 // The request that follows the preflight may contain any id in its headers or body.
                 has_known = true;
+                places_with_ids.push(&id.place);
                 continue;
             }
             let in_head = id.place.values_in_head(parts, &self.path, path);
@@ -240,8 +242,8 @@ impl Route {
             let values = in_head.iter().map(|value| &**value).chain(in_body.iter().map(|it| &**it));
             // A form sends an empty field as `id=`.
             let values: SmallVec<[&[u8]; 2]> = values.filter(|value| !value.is_empty()).collect();
-            if values.is_empty() && self.refuses_missing {
-                refusal = refusal.or(Some(RefuseReason::NotAnId));
+            if !values.is_empty() {
+                places_with_ids.push(&id.place);
             }
             decision.values += values.len();
             for value in values {
@@ -253,6 +255,11 @@ impl Route {
                     Verdict::Refuse(reason) => refusal = refusal.or(Some(reason)),
                 }
             }
+        }
+        let has_id =
+            |id: &RouteId| places_with_ids.iter().any(|it| it.is_same_parameter(&id.place));
+        if self.refuses_missing && !self.ids.iter().all(has_id) {
+            refusal = refusal.or(Some(RefuseReason::NotAnId));
         }
         let is_refused = self.required == Required::All || !has_known;
         if is_refused && let Some(reason) = refusal {

@@ -1,6 +1,7 @@
 //! The guard as a layer in front of a service.
 
 mod evidence;
+mod forms;
 mod negative;
 mod preflights;
 

@@ -7,6 +7,7 @@ use http::HeaderMap;
 use http::request::Parts;
 use tamis_sources::IdError;
 
+use crate::request::body_text::BodyText;
 use crate::request::json::Json;
 use crate::request::learn::counters::NotLearnt;
 use crate::request::learn::place::LearnPlace;
@@ -58,11 +59,11 @@ impl Lessons {
             .max()
     }
 
-    /// Finds ids in the JSON body of the request.
-    pub(crate) fn read_request(&mut self, json: &Json) {
+    /// Finds ids in the body of the request.
+    pub(crate) fn read_request(&mut self, body: &BodyText) {
         self.add(|place, rule| match place {
-            LearnPlace::Request(place) if json.len_bytes() <= rule.max_body_bytes => {
-                place.values_in_body(json)
+            LearnPlace::Request(place) if body.len_bytes() <= rule.max_body_bytes => {
+                place.values_in_body(body)
             }
             _ => Vec::new(),
         });

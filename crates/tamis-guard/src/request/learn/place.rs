@@ -160,6 +160,7 @@ mod tests {
             "answer header:x-id",
             "answer header:location /products/{id}",
             "answer header:location /shops/{shop}/products/{id}/*",
+            "form:id",
         ] {
             assert_eq!(place.parse::<LearnPlace>().unwrap().to_string(), place);
         }
@@ -169,6 +170,7 @@ mod tests {
             "answer ",
             "answer path:id",
             "answer cookie:id",
+            "answer form:id",
             "answer json:id",
             "answer header:",
             "answer header:location products/{id}",
