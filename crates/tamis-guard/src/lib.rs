@@ -58,8 +58,9 @@ pub use request::learn::{
 pub use request::path::{PathTemplate, TemplateError};
 pub use request::place::{IdPlace, PlaceError};
 pub use request::refusal::Refusal;
-pub use request::route::{Required, Route, RouteId};
+pub use request::route::{Required, Route};
 pub use request::route_error::RouteError;
+pub use request::route_id::RouteId;
 #[cfg(feature = "layer")]
 pub use request::single_flight::SingleFlight;
 pub use tamis_sources::{

@@ -4,6 +4,7 @@ pub(crate) mod body;
 pub(crate) mod body_text;
 pub(crate) mod cors;
 pub(crate) mod counters;
+pub(crate) mod decision;
 pub(crate) mod form;
 pub(crate) mod guard_future;
 pub(crate) mod json;
@@ -14,6 +15,7 @@ pub(crate) mod place;
 pub(crate) mod refusal;
 pub(crate) mod route;
 pub(crate) mod route_error;
+pub(crate) mod route_id;
 pub(crate) mod routes;
 #[cfg(feature = "layer")]
 pub(crate) mod single_flight;

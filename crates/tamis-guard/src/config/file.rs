@@ -180,8 +180,11 @@ pub(super) struct Route {
     pub(super) path: String,
     #[serde(default)]
     pub(super) methods: Vec<String>,
-    /// The place of each id in the request, and the name of its set.
+    /// The place of each id in the request, and the name of its set. Only an exempt route has no ids.
+    #[serde(default)]
     pub(super) ids: BTreeMap<String, String>,
+    #[serde(default)]
+    pub(super) exempt: bool,
     pub(super) required: Option<Required>,
     pub(super) missing: Option<Missing>,
     #[serde(default)]

@@ -31,13 +31,17 @@ fn route(
     name: String,
     sets: &BTreeMap<String, Arc<IdSet>>,
 ) -> Result<Route, InvalidValue> {
+    if table.exempt {
+        return exempt_route(table, name);
+    }
     let wrong = |error| {
         let field = if matches!(error, RouteError::Template(_)) { "path" } else { "ids" };
         invalid(field, error)
     };
     let mut ids = table.ids.iter();
     let Some((place, set)) = ids.next() else {
-        let message = "write where the id is, such as { \"path:id\" = \"products\" }";
+        let message = "write where the id is, such as { \"path:id\" = \"products\" }, or write \
+                       exempt = true if the guard must not check these requests";
         return Err(invalid("ids", message));
     };
     let first = find_set(sets, set)?;
@@ -58,6 +62,26 @@ fn route(
         return Err(invalid("max_body", "must be above 0, because the ids are in the body"));
     }
     route.refusal = refusal(&table.refusal).map_err(|it| it.with_prefix("refusal."))?;
+    Ok(route)
+}
+
+/// Creates a route whose requests pass without a check.
+fn exempt_route(table: &file::Route, name: String) -> Result<Route, InvalidValue> {
+    let expected = file::Route {
+        name: table.name.clone(),
+        path: table.path.clone(),
+        methods: table.methods.clone(),
+        exempt: true,
+        ..file::Route::default()
+    };
+    if *table != expected {
+        let message = "an exempt route checks nothing: leave out all fields except path, methods \
+                       and name";
+        return Err(invalid("exempt", message));
+    }
+    let mut route = Route::exempt(table.path.as_str()).map_err(|error| invalid("path", error))?;
+    route.name = name;
+    route.methods = methods(&table.methods)?;
     Ok(route)
 }
 

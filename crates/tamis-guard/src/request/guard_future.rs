@@ -12,8 +12,8 @@ use http_body_util::{Either, Full};
 use pin_project_lite::pin_project;
 use tamis_sources::{PassReason, Verdict};
 
+use crate::request::decision::Decision;
 use crate::request::learn::{LearnBody, Lessons};
-use crate::request::route::Decision;
 use crate::request::routes::Routes;
 #[cfg(feature = "layer")]
 use crate::request::turn;

@@ -15,10 +15,11 @@ use tower_service::Service;
 use crate::request::body::GuardedBody;
 use crate::request::body_text::BodyText;
 use crate::request::cors::method_after_preflight;
+use crate::request::decision::Decision;
 use crate::request::guard_future::{AnswerBody, Decided, GuardFuture, answer_of};
 use crate::request::learn::{LearnRule, Lessons};
-use crate::request::path::Reading;
-use crate::request::route::{Decision, Route};
+use crate::request::path::{Reading, Values};
+use crate::request::route::Route;
 use crate::request::routes::Routes;
 #[cfg(feature = "layer")]
 use crate::request::turn;
@@ -52,7 +53,11 @@ pub struct GuardLayer {
 
 impl GuardLayer {
     /// Creates a layer. The first matching route decides about a request, so a route with a wide path such as `/*`
-    /// hides the routes after it. A request without a matching route passes.
+    /// hides the routes after it. A request without a matching route passes. [`Route::exempt`] creates a route whose
+    /// requests pass.
+    ///
+    /// Programs interpret some paths differently, such as paths with `..` or `%2F`. If the interpretations reach several
+    /// routes, each of these routes must pass the request.
     ///
     /// While a set is not [`Synced`](crate::SyncState::Synced), unknown ids pass by default
     /// ([`Policies`](crate::Policies)). Denied ids are refused in every state.
@@ -164,18 +169,14 @@ enum ByHead {
     Decided(usize, Decision),
 }
 
-/// The indexes of the routes that match a request, each with its interpretation of the path. Only a path with `..` has
-/// several matches.
+/// The indexes of the routes that match a request, each with its interpretation of the path. Only a path with `..` or an
+/// encoded slash has several matches.
 type Matches = SmallVec<[(usize, Reading); 1]>;
 
 fn decide_by_head(routes: &[Route], parts: &Parts) -> ByHead {
     let has_body = method_after_preflight(parts).is_none();
-    let first_match = |reading: Reading| {
-        let mut matching = routes.iter().enumerate();
-        matching.find_map(|(index, route)| Some((index, route.matches(parts, reading)?)))
-    };
-    let usual = first_match(Reading::default());
-    let others = Reading::others(parts.uri.path(), usual.is_some());
+    let usual = first_match(routes, parts, Reading::default());
+    let others = Reading::others(parts.uri.path());
     if others.is_empty() {
         let Some((index, path)) = usual else { return ByHead::Unguarded };
         let (route, reading) = (&routes[index], Reading::default());
@@ -185,7 +186,8 @@ fn decide_by_head(routes: &[Route], parts: &Parts) -> ByHead {
         };
     }
     let usual = usual.map(|(index, _)| (index, Reading::default()));
-    let others = others.into_iter().filter_map(|reading| Some((first_match(reading)?.0, reading)));
+    let others = others.into_iter();
+    let others = others.filter_map(|it| Some((first_match(routes, parts, it)?.0, it)));
     let matches: Matches = usual.into_iter().chain(others).collect();
     if has_body && matches.iter().any(|&(index, _)| routes[index].needs_body()) {
         return ByHead::NeedsBody(matches);
@@ -196,35 +198,51 @@ fn decide_by_head(routes: &[Route], parts: &Parts) -> ByHead {
     }
 }
 
+/// Returns the index of the first route that matches a request, and the values of its path template.
+fn first_match<'r>(
+    routes: &[Route],
+    parts: &'r Parts,
+    reading: Reading,
+) -> Option<(usize, Values<'r>)> {
+    let mut matching = routes.iter().enumerate();
+    matching.find_map(|(index, route)| Some((index, route.matches(parts, reading)?)))
+}
+
 /// Decides for each interpretation of the path that matches a route, because the upstream service may use any
-/// interpretation. Returns the first refusal. If all decisions pass, returns the first decision.
+/// interpretation. Returns the first refusal, but the refusal of a shadow route only if no other route refuses the
+/// request. If all decisions pass, returns the first decision.
 ///
-/// Exception: an existing id may contain dots, for example `a/../b`, which a request writes as `a%2F..%2Fb`. A request
-/// for an existing id with dots passes, although a service that decodes slashes first would find another id in the
-/// path.
+/// Exception: an existing id may contain slashes and dots, for example `a/../b`, which a request writes
+/// as `a%2F..%2Fb`. A request for such an existing id passes, although a service that decodes slashes first would find
+/// another id in the path.
 fn decide_in_each(
     routes: &[Route],
     parts: &Parts,
     matches: &Matches,
     body: Option<&BodyText>,
 ) -> Option<(usize, Decision)> {
-    let mut first = None;
+    let mut chosen = None;
     for &(index, reading) in matches {
-        let path = routes[index].matches(parts, reading).expect("it matched before");
-        let mut decision = routes[index].decide(parts, reading, &path, body);
-        let are_dots_in_ids = routes[index].are_dots_in_ids(parts.uri.path(), &path);
+        let route = &routes[index];
+        let path = route.matches(parts, reading).expect("it matched before");
+        let mut decision = route.decide(parts, reading, &path, body);
         if matches.len() > 1 {
             decision.be_no_evidence();
         }
-        if !decision.verdict.passes() {
+        // A shadow route refuses nothing, so another route may still refuse the request.
+        let is_refused = !decision.verdict.passes();
+        if is_refused && !route.is_shadow {
             return Some((index, decision));
         }
-        if reading == Reading::default() && decision.is_certain() && are_dots_in_ids {
+        let is_usual = reading == Reading::default() && decision.is_certain();
+        if is_usual && route.are_ambiguities_in_ids(parts.uri.path(), &path) {
             return Some((index, decision));
         }
-        first = first.or(Some((index, decision)));
+        if is_refused || chosen.is_none() {
+            chosen = Some((index, decision));
+        }
     }
-    first
+    chosen
 }
 
 impl ByHead {

@@ -4,12 +4,25 @@
 //! service accepts. To prevent a bypass, the guard matches a path in the most tolerant way. The guard ignores empty
 //! segments, resolves `.` and `..`, and ignores the case of letters in the template. Programs also interpret `;v=1`,
 //! `%2F` and `..` differently. A [`Reading`] describes one interpretation of a path.
+//!
+//! A tolerant match is wrong for a path that the guard must not check, because the tolerance would exempt paths of
+//! other requests. For these paths, [`PathTemplate::matches_exactly`] accepts a single spelling.
+
+mod literal;
+mod reading;
+mod segment;
 
 use std::borrow::Cow;
 use std::fmt;
 
-use percent_encoding::{NON_ALPHANUMERIC, percent_decode, utf8_percent_encode};
 use smallvec::SmallVec;
+
+pub(crate) use crate::request::path::reading::{Ambiguities, Reading};
+use crate::request::path::reading::{
+    decoded, has_one_reading, is_plain, meaningful_segments, with_decoded_slashes,
+    without_parameters,
+};
+use crate::request::path::segment::Segment;
 
 /// A path template with names at the positions of ids.
 ///
@@ -39,15 +52,7 @@ use smallvec::SmallVec;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PathTemplate {
     segments: Vec<Segment>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Segment {
-    /// A literal text as it is written in the template, and its decoded bytes.
-    Text(String, Vec<u8>),
-    Name(String),
-    /// Any number of segments at the end of the path.
-    Rest,
+    names: Vec<String>,
 }
 
 /// The error for a text that is not a valid path template.
@@ -75,65 +80,20 @@ impl std::str::FromStr for PathTemplate {
         let begin =
             || wrong("does not begin with a slash: write a path such as /products/{id}".into());
         let rest = template.strip_prefix('/').ok_or_else(begin)?;
-        let mut segments = Vec::new();
+        let (mut segments, mut names) = (Vec::new(), Vec::new());
         let mut parts = rest.split('/').filter(|part| !part.is_empty()).peekable();
         while let Some(part) = parts.next() {
             let is_last = parts.peek().is_none();
-            let segment = segment(part, is_last);
-            let segment =
-                segment.map_err(|why| wrong(format!("has the segment {part:?}: {why}")))?;
-            if matches!(segment, Segment::Name(_)) && segments.contains(&segment) {
-                return Err(wrong(format!("has {part} twice: write another name")));
-            }
-            segments.push(segment);
+            let segment = Segment::parse(part, is_last, &mut names);
+            let of_part = |why| wrong(format!("has the segment {part:?}: {why}"));
+            segments.push(segment.map_err(of_part)?);
         }
-        Ok(Self { segments })
-    }
-}
-
-/// Parses a segment of a template. Returns an instruction for the author of the template if the segment is a name of
-/// another router, or a text that no request matches.
-fn segment(part: &str, is_last: bool) -> Result<Segment, String> {
-    let is_in_name = |it: char| it.is_alphanumeric() || matches!(it, '_' | '-');
-    let braced = part.strip_prefix('{').and_then(|part| part.strip_suffix('}'));
-    match braced {
-        Some(name) if !name.is_empty() && name.chars().all(is_in_name) => {
-            return Ok(Segment::Name(name.to_owned()));
+        let mut others = names.iter().enumerate();
+        if let Some((_, name)) = others.find(|(at, name)| names[..*at].contains(name)) {
+            return Err(wrong(format!("has {{{name}}} twice: write another name")));
         }
-        Some(name) if name.starts_with('*') => {
-            return Err("write * for the rest of the path".to_owned());
-        }
-        None if part == "*" && is_last => return Ok(Segment::Rest),
-        _ => {}
+        Ok(Self { segments, names })
     }
-    // `:id`, `<id>`, `<int:id>`, `[id]`, `{id:[0-9]+}`, `{id?}` and `*rest` are names of other routers.
-    if part.starts_with('*') {
-        return Err("write * for the rest of the path, as the last segment".to_owned());
-    }
-    if part.starts_with([':', '<', '[', '{']) {
-        let inner = part.trim_start_matches([':', '<', '[', '{', '.', ' ']);
-        let of_type = inner.strip_suffix('>').and_then(|inner| inner.rsplit(':').next());
-        let inner = of_type.unwrap_or(inner);
-        let end = inner.find(|it| !is_in_name(it));
-        let name = Some(&inner[..end.unwrap_or(inner.len())]).filter(|name| !name.is_empty());
-        let mut why = format!("write {{{}}} to match one segment", name.unwrap_or("id"));
-        if let Some(text) = part.strip_prefix(':') {
-            why += &format!(", or %3A{text} to match the text {part:?}");
-        }
-        return Err(why);
-    }
-    let text: Vec<u8> = percent_decode(part.as_bytes()).collect();
-    if matches!(&*text, b"." | b"..") {
-        return Err("write the path without . and ..".to_owned());
-    }
-    if let Some(char) = part.chars().find(|&it| "{}*?#;<>".contains(it) || it.is_whitespace()) {
-        let encoded: String =
-            utf8_percent_encode(char.encode_utf8(&mut [0; 4]), NON_ALPHANUMERIC).collect();
-        return Err(format!(
-            "write {{id}} to match one segment, or {encoded} to match the character {char:?}"
-        ));
-    }
-    Ok(Segment::Text(part.to_owned(), text))
 }
 
 impl TryFrom<&str> for PathTemplate {
@@ -149,21 +109,15 @@ impl fmt::Display for PathTemplate {
         if self.segments.is_empty() {
             return f.write_str("/");
         }
-        self.segments.iter().try_for_each(|segment| match segment {
-            Segment::Text(text, _) => write!(f, "/{text}"),
-            Segment::Name(name) => write!(f, "/{{{name}}}"),
-            Segment::Rest => f.write_str("/*"),
-        })
+        let mut names = self.names();
+        self.segments.iter().try_for_each(|segment| segment.write(f, &mut names))
     }
 }
 
 impl PathTemplate {
     /// Returns the names in the template, in their order.
     pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.segments.iter().filter_map(|segment| match segment {
-            Segment::Name(name) => Some(&**name),
-            _ => None,
-        })
+        self.names.iter().map(String::as_str)
     }
 
     /// Returns the decoded value of each name. Returns `None` if the path does not match. A value keeps its matrix
@@ -173,6 +127,31 @@ impl PathTemplate {
         self.values_of(path, Reading::default()).map(Values::into_vec)
     }
 
+    /// Tests whether a path is a spelling of the template that all programs interpret in the same way. Unlike
+    /// [`values`](Self::values), the method compares the case of letters. A slash at the end has no effect.
+    pub(crate) fn matches_exactly(&self, path: &str) -> bool {
+        if !has_one_reading(path) {
+            return false;
+        }
+        let mut parts = path.split('/').filter(|part| !part.is_empty());
+        for segment in &self.segments {
+            if *segment == Segment::Rest {
+                return true;
+            }
+            let Some(part) = parts.next() else { return false };
+            let part = decoded(part);
+            let is_match = match segment {
+                Segment::Text(text) => *text.bytes() == *part,
+                Segment::Name | Segment::Rest => true,
+            };
+            if !is_match {
+                return false;
+            }
+        }
+        parts.next().is_none()
+    }
+
+    /// Returns the decoded value of each name. Returns `None` if the path does not match.
     pub(crate) fn values_of<'p>(&self, path: &'p str, reading: Reading) -> Option<Values<'p>> {
         if is_plain(path) {
             return self.values_in(path.split('/').filter(|part| !part.is_empty()), false);
@@ -196,15 +175,13 @@ impl PathTemplate {
         let mut values = Values::new();
         for part in parts {
             match segments.next()? {
-                Segment::Text(_, text) => {
-                    if !decoded(without_parameters(part)).eq_ignore_ascii_case(text) {
+                Segment::Text(text) => {
+                    if !decoded(without_parameters(part)).eq_ignore_ascii_case(text.bytes()) {
                         return None;
                     }
                 }
-                Segment::Name(_) if cuts_parameters => {
-                    values.push(decoded(without_parameters(part)));
-                }
-                Segment::Name(_) => values.push(decoded(part)),
+                Segment::Name if cuts_parameters => values.push(decoded(without_parameters(part))),
+                Segment::Name => values.push(decoded(part)),
                 Segment::Rest => return Some(values),
             }
         }
@@ -212,115 +189,8 @@ impl PathTemplate {
     }
 }
 
-/// An interpretation of a path.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Reading {
-    /// True if a value ends at its first semicolon, as in servlets.
-    cuts_parameters: bool,
-    /// True if `%2F`, `%5C` and a backslash separate segments, as in servers that decode a path before routing.
-    decodes_slashes: bool,
-    /// True if `..` is an ordinary segment, as in servers that do not resolve `..`.
-    keeps_dots: bool,
-}
-
-impl Reading {
-    /// Returns this interpretation with values that end at their first semicolon.
-    pub(crate) fn without_parameters(self) -> Self {
-        Self { cuts_parameters: true, ..self }
-    }
-
-    /// Returns the interpretations, except the default interpretation, in which a route may match a path. `is_matched`
-    /// is true if a route matches in the default interpretation. If `is_matched` is true, another interpretation can
-    /// find a different id only in a path with `..`.
-    pub(crate) fn others(path: &str, is_matched: bool) -> SmallVec<[Self; 3]> {
-        let mut readings = SmallVec::new();
-        if is_plain(path) {
-            return readings;
-        }
-        let with_slashes = with_decoded_slashes(path);
-        let has_slashes = *with_slashes != *path;
-        let has_dots = count_dots(&with_slashes) > 0;
-        if is_matched && !has_dots {
-            return readings;
-        }
-        for (decodes_slashes, keeps_dots) in [(true, false), (false, true), (true, true)] {
-            if decodes_slashes <= has_slashes && keeps_dots <= has_dots {
-                readings.push(Self { decodes_slashes, keeps_dots, ..Self::default() });
-            }
-        }
-        readings
-    }
-}
-
-fn count_dots(path: &str) -> usize {
-    path.split('/').filter(|part| &*decoded(without_parameters(part)) == b"..").count()
-}
-
-/// Counts the segments `..` of a path after decoding its slashes.
-pub(crate) fn dots_in_path(path: &str) -> usize {
-    count_dots(&with_decoded_slashes(path))
-}
-
-/// Counts the segments `..` of a decoded value.
-pub(crate) fn dots_in_value(value: &[u8]) -> usize {
-    value.split(|byte| matches!(byte, b'/' | b'\\')).filter(|part| *part == b"..").count()
-}
-
 /// The values of a path template. One or two values need no heap allocation.
 pub(crate) type Values<'p> = SmallVec<[Cow<'p, [u8]>; 2]>;
-
-/// Tests whether a path contains no characters that programs interpret differently.
-fn is_plain(path: &str) -> bool {
-    !path.bytes().any(|byte| matches!(byte, b'%' | b';' | b'.' | b'\\'))
-}
-
-fn decoded(part: &str) -> Cow<'_, [u8]> {
-    percent_decode(part.as_bytes()).into()
-}
-
-fn without_parameters(part: &str) -> &str {
-    part.split(';').next().unwrap_or_default()
-}
-
-fn with_decoded_slashes(path: &str) -> Cow<'_, str> {
-    let has_encoded = |path: &str| path.as_bytes().windows(3).any(is_encoded_slash);
-    if !path.contains('\\') && !has_encoded(path) {
-        return Cow::Borrowed(path);
-    }
-    let mut decoded = String::with_capacity(path.len());
-    let mut rest = path;
-    while let Some(at) = rest.find(['%', '\\']) {
-        let (before, from) = rest.split_at(at);
-        decoded.push_str(before);
-        let length = match from.as_bytes() {
-            [b'\\', ..] => 1,
-            bytes if bytes.get(..3).is_some_and(is_encoded_slash) => 3,
-            _ => 0,
-        };
-        decoded.push(if length > 0 { '/' } else { '%' });
-        rest = &from[length.max(1)..];
-    }
-    decoded.push_str(rest);
-    Cow::Owned(decoded)
-}
-
-/// Tests whether the bytes are an encoded slash or backslash.
-fn is_encoded_slash(bytes: &[u8]) -> bool {
-    bytes.eq_ignore_ascii_case(b"%2f") || bytes.eq_ignore_ascii_case(b"%5c")
-}
-
-/// Returns the segments of a path without empty segments and dot segments.
-fn meaningful_segments(path: &str, keeps_dots: bool) -> Vec<&str> {
-    let mut segments = Vec::new();
-    for part in path.split('/') {
-        match &*decoded(without_parameters(part)) {
-            b"" | b"." => {}
-            b".." if !keeps_dots => _ = segments.pop(),
-            _ => segments.push(part),
-        }
-    }
-    segments
-}
 
 #[cfg(test)]
 mod tests {
@@ -369,16 +239,16 @@ mod tests {
         assert_eq!(read("/p/{id}", "/p/7;v=1", cut).as_deref(), Some("7"));
         for path in ["/p%2F7", "/p%5c7", "/x/..%2fp/7", "/p\\7", "/%2fp%2F%2f%37"] {
             assert_eq!(read("/p/{id}", path, usual), None, "{path}");
-            let others = Reading::others(path, false);
+            let others = Reading::others(path);
             assert_eq!(others[0], Reading { decodes_slashes: true, ..usual });
             assert_eq!(read("/p/{id}", path, others[0]).as_deref(), Some("7"), "{path}");
         }
         let path = "/p/7/..;x";
         assert_eq!(read("/p/{id}/*", path, usual), None);
-        let others = Reading::others(path, false);
+        let others = Reading::others(path);
         assert_eq!(read("/p/{id}/*", path, others[0]).as_deref(), Some("7"));
         for path in ["/p/7", "/p/%37.html", "/p/7;v=1", "/p/a%2", "/p/50%"] {
-            assert_eq!(Reading::others(path, false).len(), 0, "{path}");
+            assert_eq!(Reading::others(path).len(), 0, "{path}");
         }
     }
 
@@ -388,58 +258,6 @@ mod tests {
             assert_eq!(values("/a/{id}/*", path).is_some(), expected, "{path}");
         }
         assert_eq!(values("/*", "/anything/at/all"), Some(vec![]));
-    }
-
-    #[test]
-    fn wrong_templates_are_refused() {
-        for (template, expected) in [
-            ("", "write a path such as /products/{id}"),
-            ("a/{id}", "write a path such as /products/{id}"),
-            ("http://a/{id}", "write a path such as /products/{id}"),
-            ("/{}", "write {id} to match one segment"),
-            ("/{a}/{a}", "has {a} twice: write another name"),
-            ("/a{id}", "write {id} to match one segment, or %7B to match the character '{'"),
-            ("/{a}b", "write {a} to match one segment"),
-            ("/*/a", "write * for the rest of the path, as the last segment"),
-            ("/a?x", "or %3F to match the character '?'"),
-            ("/{a{b}}", "write {a} to match one segment"),
-            ("/ {id}", "write {id} to match one segment, or %20 to match the character ' '"),
-            ("/{ id }", "write {id} to match one segment"),
-        ] {
-            let error = template.parse::<PathTemplate>().expect_err(template).to_string();
-            assert!(error.ends_with(expected), "{error}");
-        }
-    }
-
-    #[test]
-    fn the_names_of_other_routers_are_refused_with_the_form_to_write() {
-        for (template, expected) in [
-            (
-                "/p/:id",
-                "has the segment \":id\": write {id} to match one segment, or %3Aid to match the text \":id\"",
-            ),
-            ("/p/:id/x", "write {id} to match one segment, or %3Aid to match the text \":id\""),
-            ("/p/:", "write {id} to match one segment, or %3A to match the text \":\""),
-            ("/p/<id>", "has the segment \"<id>\": write {id} to match one segment"),
-            ("/p/<int:sku>", "write {sku} to match one segment"),
-            ("/p/[slug]", "write {slug} to match one segment"),
-            ("/p/[...slug]", "write {slug} to match one segment"),
-            ("/p/{*rest}", "has the segment \"{*rest}\": write * for the rest of the path"),
-            ("/p/*rest", "write * for the rest of the path, as the last segment"),
-            ("/p/{id:[0-9]+}", "write {id} to match one segment"),
-            ("/p/{id:int}", "write {id} to match one segment"),
-            ("/p/{id?}", "write {id} to match one segment"),
-        ] {
-            let error = template.parse::<PathTemplate>().expect_err(template).to_string();
-            assert!(error.ends_with(expected), "{error}");
-        }
-    }
-
-    #[test]
-    fn texts_that_no_request_matches_are_refused() {
-        for template in ["/a/./{id}", "/a/../{id}", "/a;v=1/{id}", "/a /{id}", "/{id} "] {
-            assert!(template.parse::<PathTemplate>().is_err(), "{template}");
-        }
     }
 
     #[test]
@@ -455,6 +273,53 @@ mod tests {
             assert_eq!(values(template, path), Some(vec!["7".to_owned()]), "{template}");
             let parsed: PathTemplate = template.parse().unwrap();
             assert_eq!(parsed.to_string().parse(), Ok(parsed), "{template}");
+        }
+    }
+
+    #[test]
+    fn whole_segments_need_no_heap() {
+        let template: PathTemplate = "/shops/{shop}/products/{id}".parse().unwrap();
+        let values = template.values_of("/shops/9/products/7", Reading::default()).unwrap();
+        assert!(!values.spilled() && values.iter().all(|it| matches!(it, Cow::Borrowed(_))));
+    }
+
+    #[test]
+    fn one_spelling_of_a_path_matches_exactly() {
+        let is_exact = |template: &str, path: &str| {
+            template.parse::<PathTemplate>().unwrap().matches_exactly(path)
+        };
+        for (template, path) in [
+            ("/p/search", "/p/search"),
+            ("/p/search/", "/p/search"),
+            ("/p/search", "/p/search/"),
+            ("/p/{shop}/list", "/p/a%20b/list"),
+            ("/p/搜索", "/p/%E6%90%9c%E7%B4%A2"),
+            ("/p/%3Alatest", "/p/:latest"),
+            ("/static/*", "/static"),
+            ("/static/*", "/static/a/b.css"),
+            ("/", "/"),
+        ] {
+            assert!(is_exact(template, path), "{template} {path}");
+        }
+        for (template, path) in [
+            ("/p/search", "/p/Search"),
+            ("/p/search", "/p/%73earch"),
+            ("/p/search", "/p//search"),
+            ("/p/search", "/p/search//"),
+            ("/p/search", "/p/./search"),
+            ("/p/search", "/p/search;"),
+            ("/p/search", "/p/search%00"),
+            ("/p/search", "/p/search/7"),
+            ("/p/search", "/p/search/../7"),
+            ("/p/search", "/p"),
+            ("/static/*", "/static/../p/7"),
+            ("/static/*", "/static/..;/p/7"),
+            ("/static/*", "/static/..%2fp%2f7"),
+            ("/static/*", "/static/%2e%2e/p/7"),
+            ("/static/*", "/static\\..\\p\\7"),
+            ("/static/*", "/Static/a"),
+        ] {
+            assert!(!is_exact(template, path), "{template} {path}");
         }
     }
 }

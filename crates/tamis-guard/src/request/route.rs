@@ -1,35 +1,26 @@
 //! A route: the requests that the guard checks, and the places of their ids.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use http::request::Parts;
-use http::{HeaderMap, Method, Response};
+use http::{Method, Response};
 use http_body_util::Full;
-use percent_encoding::percent_decode;
 use smallvec::SmallVec;
-use tamis_sources::{IdSet, PassReason, Passed, Policy, RefuseReason, RequestKey, Verdict};
+use tamis_sources::{IdSet, Policy, RefuseReason, RequestKey, Verdict};
 
 use crate::http::cache_control::CacheControl;
 use crate::request::body_text::BodyText;
 use crate::request::cors::method_after_preflight;
 use crate::request::counters::RouteCounters;
-use crate::request::path::{PathTemplate, Reading, Values, dots_in_path, dots_in_value};
+use crate::request::decision::Decision;
+use crate::request::path::{Ambiguities, PathTemplate, Reading, Values};
 use crate::request::place::IdPlace;
 use crate::request::refusal::Refusal;
 use crate::request::route_error::RouteError;
+use crate::request::route_id::RouteId;
 #[cfg(feature = "layer")]
 use crate::request::single_flight::SingleFlight;
-
-/// An id of a route: its place in a request, and the set of existing ids.
-#[derive(Clone, Debug)]
-pub struct RouteId {
-    /// The place of the id in a request.
-    pub place: IdPlace,
-    /// The set of existing ids.
-    pub ids: Arc<IdSet>,
-}
 
 /// The ids of a request that must exist. A request may contain several ids at one place, such as `?id=1&id=2`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -41,7 +32,7 @@ pub enum Required {
     Any,
 }
 
-/// A group of requests that the guard checks.
+/// A group of requests that the guard checks, or exempts from the checks of later routes.
 ///
 /// # Examples
 ///
@@ -66,6 +57,7 @@ pub struct Route {
     pub methods: Vec<Method>,
     // `new` and `with_id` check these two fields. A change could make the route check nothing.
     path: PathTemplate,
+    /// The ids. Only an exempt route has no ids.
     ids: Vec<RouteId>,
     /// The ids that must exist.
     pub required: Required,
@@ -104,8 +96,38 @@ impl Route {
         T: TryInto<PathTemplate, Error: Into<RouteError>>,
         P: TryInto<IdPlace, Error: Into<RouteError>>,
     {
+        Self::exempt(path)?.with_id(place, ids)
+    }
+
+    /// Creates a route whose requests pass without a check. Place the route before a route with a wider path: the route
+    /// `/products/search` exempts its requests from the route `/products/{id}`.
+    ///
+    /// The guard exempts only one spelling of a path, because another program may find an id in another spelling. The
+    /// letters must have the same case as in the template. A path with a semicolon, a backslash, an empty segment, `.`
+    /// or `..` is not exempt, also if the path contains these characters in encoded form. A path with an encoded letter
+    /// or digit is not exempt either. The next matching route decides about a path that is not exempt. A slash at the
+    /// end has no effect.
+    ///
+    /// # Errors
+    ///
+    /// [`RouteError::Template`] if the path is not valid.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use tamis_guard::Route;
+    ///
+    /// let search = Route::exempt("/products/search")?;
+    /// assert!(search.matches_path("/products/search"));
+    /// assert!(!search.matches_path("/products/search/../7"));
+    /// # Ok::<(), tamis_guard::RouteError>(())
+    /// ```
+    pub fn exempt<T>(path: T) -> Result<Self, RouteError>
+    where
+        T: TryInto<PathTemplate, Error: Into<RouteError>>,
+    {
         let path = path.try_into().map_err(Into::into)?;
-        let route = Self {
+        Ok(Self {
             name: path.to_string(),
             methods: Vec::new(),
             path,
@@ -118,11 +140,10 @@ impl Route {
             #[cfg(feature = "layer")]
             single_flight: None,
             counters: RouteCounters::default(),
-        };
-        route.with_id(place, ids)
+        })
     }
 
-    /// Adds an id to the route.
+    /// Adds an id to the route. A route with an id is not exempt.
     ///
     /// # Errors
     ///
@@ -156,11 +177,17 @@ impl Route {
         &self.ids
     }
 
-    /// Tests whether the route checks requests with a path. `path` is the path that the layer receives: a router that
-    /// nests the layer under a prefix removes the prefix before.
+    /// Tests whether the requests of the route pass without a check.
+    #[must_use]
+    pub fn is_exempt(&self) -> bool {
+        self.ids.is_empty()
+    }
+
+    /// Tests whether the route decides about requests with a path. `path` is the path that the layer receives: a router
+    /// that nests the layer under a prefix removes the prefix before.
     #[must_use]
     pub fn matches_path(&self, path: &str) -> bool {
-        self.path.values(path).is_some()
+        self.values_of(path, Reading::default()).is_some()
     }
 
     /// Tests whether the body of a request may contain ids of the route.
@@ -172,25 +199,42 @@ impl Route {
     /// Returns the values of the path template if the route matches the request.
     pub(crate) fn matches<'r>(&self, parts: &'r Parts, reading: Reading) -> Option<Values<'r>> {
         let after_preflight = method_after_preflight(parts);
-        let method = after_preflight.as_ref().unwrap_or(&parts.method);
+        let is_method = self.has_method(after_preflight.as_ref().unwrap_or(&parts.method));
+        if is_method { self.values_of(parts.uri.path(), reading) } else { None }
+    }
+
+    fn has_method(&self, method: &Method) -> bool {
         // Some programs ignore the case of a method. `"get".parse::<Method>()` is not `Method::GET`.
         let has =
             |name: &str| self.methods.iter().any(|other| other.as_str().eq_ignore_ascii_case(name));
-        let is_method = self.methods.is_empty()
+        self.methods.is_empty()
             || has(method.as_str())
-            || method.as_str().eq_ignore_ascii_case("HEAD") && has("GET");
-        if is_method { self.path.values_of(parts.uri.path(), reading) } else { None }
+            || method.as_str().eq_ignore_ascii_case("HEAD") && has("GET")
     }
 
-    /// Tests whether each `..` in a path is part of an id that must exist. The slashes of the path may be encoded.
-    /// `values` contains the values of the path template.
-    pub(crate) fn are_dots_in_ids(&self, path: &str, values: &Values<'_>) -> bool {
+    fn values_of<'r>(&self, path: &'r str, reading: Reading) -> Option<Values<'r>> {
+        match self.is_exempt() {
+            true => self.path.matches_exactly(path).then(Values::new),
+            false => self.path.values_of(path, reading),
+        }
+    }
+
+    /// Tests whether each `..` and each encoded slash in a path is part of an id that must exist. `values` contains the
+    /// values of the path template.
+    pub(crate) fn are_ambiguities_in_ids(&self, path: &str, values: &Values<'_>) -> bool {
+        let is_only_id = self.ids.len() == 1;
+        // The value that exists may end at the semicolon.
+        if path.contains(';') || self.required == Required::Any && !is_only_id {
+            return false;
+        }
         let is_id = |name: &str| {
             self.ids.iter().any(|id| matches!(&id.place, IdPlace::Path(other) if other == name))
         };
-        let of_ids = self.path.names().zip(values).filter(|(name, _)| is_id(name));
-        let dots: usize = of_ids.map(|(_, value)| dots_in_value(value)).sum();
-        self.required == Required::All && dots == dots_in_path(path)
+        let mut of_ids = Ambiguities::default();
+        for (_, value) in self.path.names().zip(values).filter(|(name, _)| is_id(name)) {
+            of_ids.add(value);
+        }
+        of_ids == Ambiguities::of_path(path)
     }
 
     /// Decides about a request. `path` contains the values of the path template for the interpretation `reading`.
@@ -247,7 +291,7 @@ impl Route {
             }
             decision.values += values.len();
             for value in values {
-                match self.decide_value(id, value, &mut decision) {
+                match id.decide(value, self.is_shadow, &mut decision) {
                     Verdict::Pass(reason) => {
                         has_known = true;
                         decision.verdict = Verdict::Pass(reason);
@@ -276,41 +320,6 @@ impl Route {
         decision
     }
 
-    /// Decides about one value of a request. Some programs decode the value of a cookie, and other programs do not.
-    /// Therefore the value of a cookie passes if its decoded form or its original form passes.
-    fn decide_value(&self, id: &RouteId, value: &[u8], decision: &mut Decision) -> Verdict {
-        let verdict = self.decide_text(id, value, decision);
-        let is_certain = verdict.passes() && verdict != Verdict::Pass(PassReason::Unproven);
-        if is_certain || !id.place.is_cookie() || !value.contains(&b'%') {
-            return verdict;
-        }
-        let decoded = self.decide_text(id, &Cow::from(percent_decode(value)), decision);
-        decision.be_no_evidence();
-        if decoded.passes() { decoded } else { verdict }
-    }
-
-    fn decide_text(&self, id: &RouteId, value: &[u8], decision: &mut Decision) -> Verdict {
-        let Ok(canonical) = id.ids.options().id.canonical(value) else {
-            return Verdict::Refuse(RefuseReason::NotAnId);
-        };
-        let version = id.ids.passed(&canonical);
-        let verdict = id.ids.decide_id(&canonical);
-        match verdict {
-            Verdict::Pass(PassReason::Known) => {
-                let ids = Arc::clone(&id.ids);
-                decision.passed.push(PassedId { ids, id: canonical.into_owned(), version });
-            }
-            Verdict::Pass(PassReason::Unproven) => {
-                decision.unknown = Some((Arc::clone(&id.ids), canonical.into_owned()));
-            }
-            Verdict::Refuse(RefuseReason::Absent) if self.is_shadow => {
-                decision.unknown = Some((Arc::clone(&id.ids), canonical.into_owned()));
-            }
-            _ => {}
-        }
-        verdict
-    }
-
     /// Counts a decision about a request. Returns the refusal if the request does not pass.
     pub(crate) fn refusal_of(
         &self,
@@ -330,128 +339,6 @@ impl Route {
                 Some(answer)
             }
             _ => None,
-        }
-    }
-}
-
-/// A decision about a request.
-#[derive(Debug)]
-pub(crate) struct Decision {
-    pub(crate) verdict: Verdict,
-    /// The number of values at all places.
-    values: usize,
-    /// The ids that passed because they are in the filter.
-    passed: SmallVec<[PassedId; 1]>,
-    /// An id that the set does not contain. The value is `None` unless the filter is unproven or the route is a shadow
-    /// route.
-    unknown: Option<(Arc<IdSet>, Vec<u8>)>,
-    /// True if the response of the upstream service is no evidence about the ids, because the service may extract other
-    /// ids from the request.
-    is_ambiguous: bool,
-    /// The key of the request in the negative cache. The value is `None` if the guard must not store a 404 for this
-    /// request.
-    request: Option<RequestKey>,
-    /// The cache permissions of the request for the negative cache.
-    cache_control: CacheControl,
-}
-
-impl Default for Decision {
-    fn default() -> Self {
-        Self {
-            verdict: Verdict::Pass(PassReason::NoId),
-            values: 0,
-            passed: SmallVec::new(),
-            unknown: None,
-            is_ambiguous: false,
-            request: None,
-            cache_control: CacheControl::DEFAULT,
-        }
-    }
-}
-
-/// An id that passed because it is in the filter.
-#[derive(Debug)]
-struct PassedId {
-    ids: Arc<IdSet>,
-    id: Vec<u8>,
-    version: Passed,
-}
-
-impl Decision {
-    /// Tests whether the request contains exactly one id, which is in the filter. If a request contains several ids, a
-    /// 404 does not show which id is absent.
-    fn is_of_one_known_id(&self) -> bool {
-        self.values == 1 && self.verdict == Verdict::Pass(PassReason::Known)
-    }
-
-    /// Tests whether the request passes, and would also pass if responses had proven the filter of the source.
-    pub(crate) fn is_certain(&self) -> bool {
-        self.verdict.passes() && self.verdict != Verdict::Pass(PassReason::Unproven)
-    }
-
-    /// Marks the response of the upstream service as no evidence about the ids, because the service may extract other
-    /// ids from the request. The response is not even evidence about ids in the filter, because the filter may contain
-    /// an id as a false positive. If the guard used ambiguous responses as evidence only about ids in the filter, a
-    /// wrong filter would look correct.
-    pub(crate) fn be_no_evidence(&mut self) {
-        self.is_ambiguous = true;
-    }
-
-    /// Refuses the request if the upstream service recently responded with 404 to the same request.
-    fn refuse_if_not_found(&mut self) {
-        if let (Some(request), [PassedId { ids, id, .. }]) = (self.request, &self.passed[..])
-            && self.cache_control.may_reuse
-            && ids.is_not_found(id, request)
-        {
-            self.verdict = Verdict::Refuse(RefuseReason::Negative);
-        }
-    }
-
-    /// Records a 404 response, unless the headers of the request or the response forbid the cache to store the
-    /// response.
-    pub(crate) fn not_found(&self, headers: &HeaderMap) {
-        let answer = CacheControl::of(headers);
-        if let (Some(request), [PassedId { ids, id, version }]) = (self.request, &self.passed[..])
-            && self.cache_control.may_store
-            && answer.may_store
-            && answer.may_reuse
-        {
-            ids.not_found(id, *version, request);
-        }
-    }
-
-    /// Records a response with a status from 200 to 299, which shows that the ids of the request exist.
-    pub(crate) fn succeeded(&self) {
-        if self.is_ambiguous {
-            return;
-        }
-        if let Some((ids, id)) = &self.unknown {
-            ids.missed(id);
-        }
-        for PassedId { ids, id, .. } in &self.passed {
-            ids.found(id);
-        }
-    }
-
-    /// Returns the id of a request with exactly one id in the filter. Returns `None` if the request has several ids or
-    /// no id in the filter, or if the negative cache must not store its 404.
-    #[cfg(feature = "layer")]
-    pub(crate) fn only_id(&self) -> Option<&[u8]> {
-        match (self.request, &self.passed[..]) {
-            (Some(_), [PassedId { id, .. }]) => Some(id),
-            _ => None,
-        }
-    }
-
-    /// Decides again about a request with exactly one id.
-    #[cfg(feature = "layer")]
-    pub(crate) fn decide_again(&mut self) {
-        if let (Some(_), [PassedId { ids, id, version }]) = (self.request, &mut self.passed[..]) {
-            *version = ids.passed(id);
-            self.verdict = ids.decide_id(id);
-        }
-        if self.is_of_one_known_id() {
-            self.refuse_if_not_found();
         }
     }
 }

@@ -28,9 +28,10 @@ impl Routes {
         }
     }
 
-    /// Returns the routes that have checked no id.
+    /// Returns the routes that have checked no id, without the exempt routes.
     pub(crate) fn idle(&self) -> impl Iterator<Item = &Route> {
-        self.routes.iter().filter(|route| route.counters.checked() == 0)
+        let checks = self.routes.iter().filter(|route| !route.is_exempt());
+        checks.filter(|route| route.counters.checked() == 0)
     }
 
     /// Counts a request, and logs the idle routes after the first requests.

@@ -3,7 +3,8 @@
 use http::Method;
 use tamis_sources::{PassReason, Verdict};
 
-use crate::request::route::{Decision, Route};
+use crate::request::decision::Decision;
+use crate::request::route::Route;
 use crate::request::single_flight::{SingleFlight, Turn};
 
 /// Tests whether a request may have to wait for other requests.

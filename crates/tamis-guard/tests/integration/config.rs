@@ -126,6 +126,28 @@ fn wrong_values_are_named_with_their_place() {
 }
 
 #[test]
+fn an_exempt_route_has_a_path_and_methods_only() {
+    let exempt = "[[route]]\npath = \"/pms/productInfo/search\"\nexempt = true\n";
+    let with = |field: &str| GOOD.replacen("[[route]]", &format!("{exempt}{field}\n[[route]]"), 1);
+    for field in ["", "methods = [\"GET\"]", "name = \"search\""] {
+        Config::parse(&with(field), "guard.toml").unwrap();
+    }
+    for field in [
+        "ids = { \"query:id\" = \"products\" }",
+        "shadow = true",
+        "missing = \"refuse\"",
+        "refusal = { code = 1 }",
+    ] {
+        let found = message(&with(field));
+        assert!(found.contains("route 1: exempt: an exempt route checks nothing"), "{found}");
+    }
+    let found = message(&GOOD.replace("ids = { \"path:id\" = \"products\" }", "exempt = false"));
+    assert!(found.contains("or write exempt = true"), "{found}");
+    let found = message(&with("").replace("/search", "/:id"));
+    assert!(found.contains("route 1: path: the path \"/pms/productInfo/:id\" has"), "{found}");
+}
+
+#[test]
 fn secrets_are_not_shown() {
     let secret =
         GOOD.replacen("[ids.products]", "[ids.products]\npush = { token = \"swordfish\" }", 1);

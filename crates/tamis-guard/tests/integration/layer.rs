@@ -1,8 +1,10 @@
 //! The guard as a layer in front of a service.
 
 mod evidence;
+mod exempt;
 mod forms;
 mod negative;
+mod order;
 mod preflights;
 
 use std::convert::Infallible;

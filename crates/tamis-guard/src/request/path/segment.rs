@@ -1,0 +1,156 @@
+//! A segment of a path template.
+
+use std::fmt;
+
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+
+use crate::request::path::literal::Literal;
+
+/// A segment of a path template, without its names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Segment {
+    Text(Literal),
+    /// A name that stands for a whole segment.
+    Name,
+    /// Any number of segments at the end of the path.
+    Rest,
+}
+
+impl Segment {
+    /// Parses a segment of a template, and adds its names to `names`. Returns an instruction for the author of the
+    /// template if the segment is a name of another router, or a text that no request matches.
+    pub(crate) fn parse(
+        part: &str,
+        is_last: bool,
+        names: &mut Vec<String>,
+    ) -> Result<Self, String> {
+        if part == "*" && is_last {
+            return Ok(Self::Rest);
+        }
+        if part.starts_with('*') {
+            return Err("write * for the rest of the path, as the last segment".to_owned());
+        }
+        if part.starts_with([':', '<', '[']) {
+            return Err(of_another_router(part));
+        }
+        let braced = part.strip_prefix('{').and_then(|part| part.strip_suffix('}'));
+        match braced {
+            Some(name) if !name.is_empty() && name.chars().all(is_in_name) => {
+                names.push(name.to_owned());
+                return Ok(Self::Name);
+            }
+            Some(name) if name.starts_with('*') => {
+                return Err("write * for the rest of the path".to_owned());
+            }
+            _ => {}
+        }
+        if part.starts_with('{') {
+            return Err(of_another_router(part));
+        }
+        let text = Literal::new(part);
+        if matches!(text.bytes(), b"." | b"..") {
+            return Err("write the path without . and ..".to_owned());
+        }
+        test_characters(part)?;
+        Ok(Self::Text(text))
+    }
+
+    /// Writes the segment with its names.
+    pub(crate) fn write<'n>(
+        &self,
+        f: &mut fmt::Formatter<'_>,
+        names: &mut impl Iterator<Item = &'n str>,
+    ) -> fmt::Result {
+        match self {
+            Self::Text(text) => write!(f, "/{text}"),
+            Self::Name => write!(f, "/{{{}}}", names.next().unwrap_or_default()),
+            Self::Rest => f.write_str("/*"),
+        }
+    }
+}
+
+fn is_in_name(char: char) -> bool {
+    char.is_alphanumeric() || matches!(char, '_' | '-')
+}
+
+/// Returns the message about a name of another router: `:id`, `<id>`, `<int:id>`, `[id]`, `{id:[0-9]+}` or `{id?}`.
+fn of_another_router(part: &str) -> String {
+    let inner = part.trim_start_matches([':', '<', '[', '{', '.', ' ']);
+    let of_type = inner.strip_suffix('>').and_then(|inner| inner.rsplit(':').next());
+    let inner = of_type.unwrap_or(inner);
+    let end = inner.find(|it| !is_in_name(it));
+    let name = Some(&inner[..end.unwrap_or(inner.len())]).filter(|name| !name.is_empty());
+    let mut why = format!("write {{{}}} to match one segment", name.unwrap_or("id"));
+    if let Some(text) = part.strip_prefix(':') {
+        why += &format!(", or %3A{text} to match the text {part:?}");
+    }
+    why
+}
+
+/// Returns an instruction if a literal text contains a character that no path contains, or that has another meaning in
+/// other routers.
+fn test_characters(literal: &str) -> Result<(), String> {
+    let is_wrong = |char: &char| "{}*?#;<>".contains(*char) || char.is_whitespace();
+    let Some(char) = literal.chars().find(is_wrong) else { return Ok(()) };
+    let encoded: String =
+        utf8_percent_encode(char.encode_utf8(&mut [0; 4]), NON_ALPHANUMERIC).collect();
+    Err(format!("write {{id}} to match one segment, or {encoded} to match the character {char:?}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::request::path::PathTemplate;
+
+    #[test]
+    fn wrong_templates_are_refused() {
+        for (template, expected) in [
+            ("", "write a path such as /products/{id}"),
+            ("a/{id}", "write a path such as /products/{id}"),
+            ("http://a/{id}", "write a path such as /products/{id}"),
+            ("/{}", "write {id} to match one segment"),
+            ("/{a}/{a}", "has {a} twice: write another name"),
+            ("/a{id}", "write {id} to match one segment, or %7B to match the character '{'"),
+            ("/{a}b", "write {a} to match one segment"),
+            ("/*/a", "write * for the rest of the path, as the last segment"),
+            ("/a?x", "or %3F to match the character '?'"),
+            ("/{a{b}}", "write {a} to match one segment"),
+            ("/ {id}", "write {id} to match one segment, or %20 to match the character ' '"),
+            ("/{ id }", "write {id} to match one segment"),
+        ] {
+            let error = template.parse::<PathTemplate>().expect_err(template).to_string();
+            assert!(error.ends_with(expected), "{error}");
+        }
+    }
+
+    #[test]
+    fn the_names_of_other_routers_are_refused_with_the_form_to_write() {
+        for (template, expected) in [
+            (
+                "/p/:id",
+                "has the segment \":id\": write {id} to match one segment, or %3Aid to match the text \":id\"",
+            ),
+            ("/p/:id/x", "write {id} to match one segment, or %3Aid to match the text \":id\""),
+            ("/p/:", "write {id} to match one segment, or %3A to match the text \":\""),
+            ("/p/<id>", "has the segment \"<id>\": write {id} to match one segment"),
+            ("/p/<int:sku>", "write {sku} to match one segment"),
+            ("/p/[slug]", "write {slug} to match one segment"),
+            ("/p/[...slug]", "write {slug} to match one segment"),
+            ("/p/{*rest}", "has the segment \"{*rest}\": write * for the rest of the path"),
+            ("/p/*rest", "write * for the rest of the path, as the last segment"),
+            ("/p/{id:[0-9]+}", "write {id} to match one segment"),
+            ("/p/{id:int}", "write {id} to match one segment"),
+            ("/p/{id?}", "write {id} to match one segment"),
+            ("/p/item-<id>", "or %3C to match the character '<'"),
+        ] {
+            let error = template.parse::<PathTemplate>().expect_err(template).to_string();
+            assert!(error.ends_with(expected), "{error}");
+        }
+    }
+
+    #[test]
+    fn texts_that_no_request_matches_are_refused() {
+        for template in ["/a/./{id}", "/a/../{id}", "/a;v=1/{id}", "/a /{id}", "/{id} "] {
+            assert!(template.parse::<PathTemplate>().is_err(), "{template}");
+        }
+    }
+}
