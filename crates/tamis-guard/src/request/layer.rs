@@ -204,8 +204,18 @@ fn first_match<'r>(
     parts: &'r Parts,
     reading: Reading,
 ) -> Option<(usize, Values<'r>)> {
-    let mut matching = routes.iter().enumerate();
-    matching.find_map(|(index, route)| Some((index, route.matches(parts, reading)?)))
+    let first_in = |reading: Reading| {
+        let mut matching = routes.iter().enumerate();
+        matching.find_map(|(index, route)| Some((index, route.matches(parts, reading)?)))
+    };
+    if !parts.uri.path().contains(';') {
+        return first_in(reading);
+    }
+    // A servlet chooses the route for `/p/7;.json` by the text before the semicolon. The other interpretation matters
+    // only if no route matches the path of the servlet.
+    let (index, _) = first_in(reading.without_parameters()).or_else(|| first_in(reading))?;
+    let values = routes[index].matches(parts, reading);
+    Some((index, values.expect("a path that matches without its parameters matches with them")))
 }
 
 /// Decides for each interpretation of the path that matches a route, because the upstream service may use any

@@ -9,6 +9,7 @@
 //! other requests. For these paths, [`PathTemplate::matches_exactly`] accepts a single spelling.
 
 mod literal;
+mod mixed;
 mod reading;
 mod segment;
 
@@ -17,6 +18,8 @@ use std::fmt;
 
 use smallvec::SmallVec;
 
+use crate::request::path::literal::Comparison;
+pub(crate) use crate::request::path::mixed::Split;
 pub(crate) use crate::request::path::reading::{Ambiguities, Reading};
 use crate::request::path::reading::{
     decoded, has_one_reading, is_plain, meaningful_segments, with_decoded_slashes,
@@ -30,6 +33,11 @@ use crate::request::path::segment::Segment;
 /// case of letters, empty segments and a slash at the end have no effect. A literal segment may be percent-encoded,
 /// such as `%3Alatest` for the segment `:latest`.
 ///
+/// A segment may have other text besides a name, such as `{id}.json` and `item-{id}.html`, and two names, such as
+/// `{id}-{slug}`. Programs split `7-red-shoes` differently: at the first dash, at the last dash, or in their own code. A
+/// name beside another name therefore has several candidates. The candidates of `{id}` in `{id}-{slug}` are `7` and
+/// `7-red`. An id passes if one of its candidates passes.
+///
 /// # Examples
 ///
 /// ```
@@ -40,6 +48,10 @@ use crate::request::path::segment::Segment;
 /// assert_eq!(*values[0], *b"9");
 /// assert_eq!(*values[1], *"七".as_bytes());
 /// assert_eq!(template.names().collect::<Vec<_>>(), ["shop", "id"]);
+///
+/// let template: PathTemplate = "/products/{slug}-{id}.html".parse()?;
+/// let values = template.values("/products/red-shoes-7.html").expect("it matches");
+/// assert_eq!(*values[1], *b"7");
 ///
 /// let error = "/products/:id".parse::<PathTemplate>().unwrap_err();
 /// assert_eq!(
@@ -121,10 +133,36 @@ impl PathTemplate {
     }
 
     /// Returns the decoded value of each name. Returns `None` if the path does not match. A value keeps its matrix
-    /// parameters, such as `;v=1`.
+    /// parameters, such as `;v=1`. If a name has several candidates, the value is the shortest candidate.
     #[must_use]
     pub fn values<'p>(&self, path: &'p str) -> Option<Vec<Cow<'p, [u8]>>> {
-        self.values_of(path, Reading::default()).map(Values::into_vec)
+        let texts = self.values_of(path, Reading::default())?;
+        let values = self.names().zip(texts).map(|(name, text)| match self.split_of(name) {
+            Some(split) => Cow::Owned(split.shortest(&text)),
+            None => text,
+        });
+        Some(values.collect())
+    }
+
+    /// Returns the rule for the candidates of a name. Returns `None` if the name has one value.
+    pub(crate) fn split_of(&self, name: &str) -> Option<Split> {
+        let mut index = self.names().position(|other| other == name)?;
+        for segment in &self.segments {
+            let len = segment.len_names();
+            match segment {
+                Segment::Mixed(mixed) if index < len => {
+                    return mixed.splits().map(|splits| splits[index].clone());
+                }
+                _ if index < len => return None,
+                _ => index -= len,
+            }
+        }
+        None
+    }
+
+    /// Tests whether a segment contains a name and other text.
+    pub(crate) fn is_mixed(&self) -> bool {
+        self.segments.iter().any(|segment| matches!(segment, Segment::Mixed(_)))
     }
 
     /// Tests whether a path is a spelling of the template that all programs interpret in the same way. Unlike
@@ -142,6 +180,7 @@ impl PathTemplate {
             let part = decoded(part);
             let is_match = match segment {
                 Segment::Text(text) => *text.bytes() == *part,
+                Segment::Mixed(mixed) => mixed.matches(&part, Comparison::Exact),
                 Segment::Name | Segment::Rest => true,
             };
             if !is_match {
@@ -151,7 +190,10 @@ impl PathTemplate {
         parts.next().is_none()
     }
 
-    /// Returns the decoded value of each name. Returns `None` if the path does not match.
+    /// Returns the text of each name. Returns `None` if the path does not match. For a name with several candidates,
+    /// the text is the text of both names of the segment.
+    ///
+    /// A path that matches without its matrix parameters also matches with its matrix parameters.
     pub(crate) fn values_of<'p>(&self, path: &'p str, reading: Reading) -> Option<Values<'p>> {
         if is_plain(path) {
             return self.values_in(path.split('/').filter(|part| !part.is_empty()), false);
@@ -182,6 +224,13 @@ impl PathTemplate {
                 }
                 Segment::Name if cuts_parameters => values.push(decoded(without_parameters(part))),
                 Segment::Name => values.push(decoded(part)),
+                Segment::Mixed(mixed) => {
+                    let names = mixed.names_in(part, cuts_parameters)?;
+                    if mixed.separator.is_some() {
+                        values.push(names.clone());
+                    }
+                    values.push(names);
+                }
                 Segment::Rest => return Some(values),
             }
         }
@@ -277,7 +326,50 @@ mod tests {
     }
 
     #[test]
+    fn a_segment_may_have_names_and_other_text() {
+        for (template, path, expected) in [
+            ("/p/{id}.json", "/p/7.json", &["7"][..]),
+            ("/p/{id}.json", "/p/7%2EJSON", &["7"]),
+            ("/p/{id}.json", "/p/a.json.json", &["a.json"]),
+            ("/p/{id}.json", "/p/%E4%B8%83.json", &["七"]),
+            ("/p/item-{id}.html", "/p/ITEM-7.html", &["7"]),
+            ("/p/{id}-{slug}", "/p/7-red-shoes", &["7", "shoes"]),
+            ("/p/{slug}-{id}", "/p/red-shoes-7", &["red", "7"]),
+            ("/p/{slug}-{id}", "/p/-", &["", ""]),
+            ("/p/{slug}-p-{id}.html", "/p/a-p-7.html/", &["a", "7"]),
+            ("/产{id}/{name}", "/%e4%ba%a77/a", &["7", "a"]),
+            ("/{a}-{b}/{c}_{d}/*", "/1-2/3_4/5", &["1", "2", "3", "4"]),
+        ] {
+            let found = values(template, path);
+            assert_eq!(
+                found.as_deref(),
+                Some(&*expected.iter().map(|it| (*it).to_owned()).collect::<Vec<_>>()),
+                "{template} {path}"
+            );
+            let parsed: PathTemplate = template.parse().unwrap();
+            assert_eq!(parsed.to_string(), template);
+        }
+        for (template, path) in [
+            ("/p/{id}.json", "/p/7"),
+            ("/p/{id}.json", "/p/7.xml"),
+            ("/p/{id}-{slug}", "/p/7"),
+            ("/p/item-{id}", "/p/item"),
+            ("/p/a{id}a", "/p/a"),
+            ("/p/{id}.json", "/p/7.json/x"),
+        ] {
+            assert_eq!(values(template, path), None, "{template} {path}");
+        }
+        let template: PathTemplate = "/{a}.json/{b}/{c}-{d}".parse().unwrap();
+        let has_split = |name: &str| template.split_of(name).is_some();
+        assert_eq!(["a", "b", "c", "d", "e"].map(has_split), [false, false, true, true, false]);
+        assert_ne!(template.split_of("c"), template.split_of("d"));
+    }
+
+    #[test]
     fn whole_segments_need_no_heap() {
+        let template: PathTemplate = "/shops/{shop}/{id}-{slug}".parse().unwrap();
+        let values = template.values_of("/shops/9/7-red", Reading::default()).unwrap();
+        assert!(values.iter().all(|value| matches!(value, Cow::Borrowed(_))));
         let template: PathTemplate = "/shops/{shop}/products/{id}".parse().unwrap();
         let values = template.values_of("/shops/9/products/7", Reading::default()).unwrap();
         assert!(!values.spilled() && values.iter().all(|it| matches!(it, Cow::Borrowed(_))));
@@ -295,6 +387,7 @@ mod tests {
             ("/p/{shop}/list", "/p/a%20b/list"),
             ("/p/搜索", "/p/%E6%90%9c%E7%B4%A2"),
             ("/p/%3Alatest", "/p/:latest"),
+            ("/p/page-{n}.html", "/p/page-7.html"),
             ("/static/*", "/static"),
             ("/static/*", "/static/a/b.css"),
             ("/", "/"),
@@ -312,6 +405,8 @@ mod tests {
             ("/p/search", "/p/search/7"),
             ("/p/search", "/p/search/../7"),
             ("/p/search", "/p"),
+            ("/p/page-{n}.html", "/p/Page-7.html"),
+            ("/p/page-{n}.html", "/p/page-7%2Ehtml"),
             ("/static/*", "/static/../p/7"),
             ("/static/*", "/static/..;/p/7"),
             ("/static/*", "/static/..%2fp%2f7"),

@@ -161,7 +161,7 @@ impl Route {
         if ids.lacks_source() && ids.options().policies.of(ids.state()) != Policy::Reject {
             return Err(RouteError::NoSource { place });
         }
-        self.ids.push(RouteId { place, ids });
+        self.ids.push(RouteId::new(place, ids, &self.path));
         Ok(self)
     }
 
@@ -228,7 +228,8 @@ impl Route {
             return false;
         }
         let is_id = |name: &str| {
-            self.ids.iter().any(|id| matches!(&id.place, IdPlace::Path(other) if other == name))
+            let mut ids = self.ids.iter().filter(|id| !id.has_candidates());
+            ids.any(|id| matches!(&id.place, IdPlace::Path(other) if other == name))
         };
         let mut of_ids = Ambiguities::default();
         for (_, value) in self.path.names().zip(values).filter(|(name, _)| is_id(name)) {
@@ -247,11 +248,16 @@ impl Route {
         body: Option<&BodyText>,
     ) -> Decision {
         let mut decision = self.decide_values(parts, path, body);
-        // For a servlet, `7;v=1` is the id `7`. For a program that is not a servlet, `7;v=1` is a separate id.
-        if decision.is_certain() || !parts.uri.path().contains(';') {
+        // For a servlet, `7;v=1` is the id `7`. For a program that is not a servlet, `7;v=1` is a separate id. A segment
+        // with other text, such as `7.json;v=1`, matches only without `;v=1`.
+        let is_certain = decision.is_certain();
+        if is_certain && !self.path.is_mixed() || !parts.uri.path().contains(';') {
             return decision;
         }
         decision.be_no_evidence();
+        if is_certain {
+            return decision;
+        }
         let path = self.path.values_of(parts.uri.path(), reading.without_parameters());
         let Some(path) = path else { return decision };
         let mut cut = self.decide_values(parts, &path, body);

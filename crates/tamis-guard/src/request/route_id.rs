@@ -7,6 +7,7 @@ use percent_encoding::percent_decode;
 use tamis_sources::{IdSet, PassReason, RefuseReason, Verdict};
 
 use crate::request::decision::{Decision, PassedId, is_certain};
+use crate::request::path::{PathTemplate, Split};
 use crate::request::place::IdPlace;
 
 /// An id of a route: its place in a request, and the set of existing ids.
@@ -16,14 +17,33 @@ pub struct RouteId {
     pub place: IdPlace,
     /// The set of existing ids.
     pub ids: Arc<IdSet>,
+    /// The candidates for the id. The value is `None` if the place has one value.
+    split: Option<Split>,
 }
 
 impl RouteId {
+    /// Creates the id of a route with the path template `path`.
+    pub(crate) fn new(place: IdPlace, ids: Arc<IdSet>, path: &PathTemplate) -> Self {
+        let split = match &place {
+            IdPlace::Path(name) => path.split_of(name),
+            _ => None,
+        };
+        Self { place, ids, split }
+    }
+
+    /// Tests whether a text at the place of the id may contain several candidates for the id.
+    pub(crate) fn has_candidates(&self) -> bool {
+        self.split.is_some()
+    }
+
     /// Decides about one id of a request. `is_shadow` is true if the route refuses no request.
     ///
     /// Some programs decode the value of a cookie, and other programs do not. Therefore the value of a cookie passes if
     /// its decoded form or its original form passes.
     pub(crate) fn decide(&self, id: &[u8], is_shadow: bool, decision: &mut Decision) -> Verdict {
+        if let Some(split) = &self.split {
+            return self.decide_candidates(split, id, is_shadow, decision);
+        }
         let verdict = self.decide_text(id, is_shadow, decision);
         if is_certain(verdict) || !self.place.is_cookie() || !id.contains(&b'%') {
             return verdict;
@@ -31,6 +51,36 @@ impl RouteId {
         let decoded = self.decide_text(&Cow::from(percent_decode(id)), is_shadow, decision);
         decision.be_no_evidence();
         if decoded.passes() { decoded } else { verdict }
+    }
+
+    /// Decides about the candidates for an id. The id passes if a candidate passes, because programs choose different
+    /// candidates.
+    fn decide_candidates(
+        &self,
+        split: &Split,
+        names: &[u8],
+        is_shadow: bool,
+        decision: &mut Decision,
+    ) -> Verdict {
+        let mut best = Verdict::Refuse(RefuseReason::NotAnId);
+        let mut ids = 0;
+        for candidate in split.candidates(names) {
+            if self.ids.options().id.canonical(candidate).is_err() {
+                continue;
+            }
+            ids += 1;
+            if is_certain(best) {
+                break;
+            }
+            let verdict = self.decide_text(candidate, is_shadow, decision);
+            if !best.passes() || is_certain(verdict) {
+                best = verdict;
+            }
+        }
+        if ids > 1 {
+            decision.be_no_evidence();
+        }
+        best
     }
 
     fn decide_text(&self, text: &[u8], is_shadow: bool, decision: &mut Decision) -> Verdict {

@@ -6,6 +6,7 @@ mod forms;
 mod negative;
 mod order;
 mod preflights;
+mod segments;
 
 use std::convert::Infallible;
 use std::future::{Ready, ready};

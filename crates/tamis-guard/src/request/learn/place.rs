@@ -107,7 +107,8 @@ impl LearnPlace {
         matches!(self, Self::Request(place) if place.needs_body())
     }
 
-    /// Returns all values at this place in the head of a request. `template` is the path template of the rule.
+    /// Returns all values at this place in the head of a request. `template` is the path template of the rule. If a name
+    /// has several candidates, the method returns all candidates, because the effect of a wrong id is small.
     pub(super) fn values_in_request<'r>(
         &self,
         parts: &'r Parts,
@@ -115,7 +116,14 @@ impl LearnPlace {
     ) -> Vec<Cow<'r, [u8]>> {
         let Self::Request(place) = self else { return Vec::new() };
         let path = template.values_of(parts.uri.path(), Reading::default()).unwrap_or_default();
-        place.values_in_head(parts, template, &path).into_vec()
+        let values = place.values_in_head(parts, template, &path);
+        let split = match place {
+            IdPlace::Path(name) => template.split_of(name),
+            _ => None,
+        };
+        let Some(split) = split else { return values.into_vec() };
+        let candidates = values.iter().flat_map(|names| split.candidates(names));
+        candidates.map(|id| Cow::Owned(id.to_vec())).collect()
     }
 
     /// Returns all values at this place in the headers of a response. A relative address is resolved against
@@ -129,19 +137,23 @@ impl LearnPlace {
             Self::AnswerAddress { header, path } => {
                 let addresses = headers.get_all(header).iter();
                 let addresses = addresses.filter_map(|value| value.to_str().ok());
-                addresses.filter_map(|address| id_in(address.trim(), path, request_path)).collect()
+                addresses.flat_map(|address| ids_in(address.trim(), path, request_path)).collect()
             }
             Self::Request(_) | Self::AnswerJson(_) => Vec::new(),
         }
     }
 }
 
-/// Returns the value of the name `{id}` in an address.
-fn id_in(address: &str, template: &PathTemplate, request_path: &str) -> Option<Vec<u8>> {
+/// Returns the candidates for the name `{id}` in an address.
+fn ids_in(address: &str, template: &PathTemplate, request_path: &str) -> Vec<Vec<u8>> {
     let path = location::path_of(address, request_path);
-    let values = template.values_of(&path, Reading::default())?;
-    let id = template.names().position(|name| name == "id")?;
-    Some(values.get(id)?.to_vec())
+    let texts = template.values_of(&path, Reading::default()).unwrap_or_default();
+    let mut texts = template.names().zip(texts);
+    let Some((_, text)) = texts.find(|(name, _)| *name == "id") else { return Vec::new() };
+    match template.split_of("id") {
+        Some(split) => split.candidates(&text).map(<[u8]>::to_vec).collect(),
+        None => vec![text.into_owned()],
+    }
 }
 
 #[cfg(test)]
@@ -160,6 +172,7 @@ mod tests {
             "answer header:x-id",
             "answer header:location /products/{id}",
             "answer header:location /shops/{shop}/products/{id}/*",
+            "answer header:location /products/{slug}-{id}.html",
             "form:id",
         ] {
             assert_eq!(place.parse::<LearnPlace>().unwrap().to_string(), place);
@@ -205,5 +218,9 @@ mod tests {
         let mut headers = HeaderMap::new();
         headers.insert("location", HeaderValue::from_bytes(b"/products/\xff").unwrap());
         assert!(place.values_in_answer(&headers, "/").is_empty());
+        // All candidates are learnt.
+        let place: LearnPlace = "answer header:location /p/{slug}-{id}.html".parse().unwrap();
+        headers.insert("location", HeaderValue::from_static("/p/red-shoes-7.html"));
+        assert_eq!(place.values_in_answer(&headers, "/"), [&b"7"[..], b"shoes-7"]);
     }
 }

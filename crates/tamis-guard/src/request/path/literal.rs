@@ -20,10 +20,32 @@ impl Literal {
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.bytes
     }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
 }
 
 impl fmt::Display for Literal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.written)
+    }
+}
+
+/// A comparison of a text with the bytes of a literal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Comparison {
+    /// The case of ASCII letters has no effect, as in programs that ignore the case of a path.
+    IgnoreCase,
+    /// All bytes must be equal.
+    Exact,
+}
+
+impl Comparison {
+    pub(crate) fn is_same(self, text: &[u8], literal: &[u8]) -> bool {
+        match self {
+            Self::IgnoreCase => text.eq_ignore_ascii_case(literal),
+            Self::Exact => text == literal,
+        }
     }
 }

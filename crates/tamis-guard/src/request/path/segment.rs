@@ -5,6 +5,7 @@ use std::fmt;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
 use crate::request::path::literal::Literal;
+use crate::request::path::mixed::Mixed;
 
 /// A segment of a path template, without its names.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -12,6 +13,8 @@ pub(crate) enum Segment {
     Text(Literal),
     /// A name that stands for a whole segment.
     Name,
+    /// One name or two names, and other text.
+    Mixed(Mixed),
     /// Any number of segments at the end of the path.
     Rest,
 }
@@ -33,40 +36,85 @@ impl Segment {
         if part.starts_with([':', '<', '[']) {
             return Err(of_another_router(part));
         }
-        let braced = part.strip_prefix('{').and_then(|part| part.strip_suffix('}'));
-        match braced {
-            Some(name) if !name.is_empty() && name.chars().all(is_in_name) => {
-                names.push(name.to_owned());
-                return Ok(Self::Name);
+        let (literals, of_segment) = pieces(part)?;
+        for literal in &literals {
+            test_characters(literal)?;
+        }
+        let literals: Vec<Literal> = literals.into_iter().map(Literal::new).collect();
+        let segment = match (&literals[..], &of_segment[..]) {
+            ([text], _) if matches!(text.bytes(), b"." | b"..") => {
+                return Err("write the path without . and ..".to_owned());
             }
-            Some(name) if name.starts_with('*') => {
-                return Err("write * for the rest of the path".to_owned());
+            ([text], _) => Self::Text(text.clone()),
+            ([prefix, suffix], _) if prefix.is_empty() && suffix.is_empty() => Self::Name,
+            ([prefix, suffix], _) => Self::Mixed(Mixed {
+                prefix: prefix.clone(),
+                separator: None,
+                suffix: suffix.clone(),
+            }),
+            ([_, separator, _], [a, b]) if separator.is_empty() => {
+                return Err(format!("write a text between the names, such as {{{a}}}-{{{b}}}"));
             }
-            _ => {}
+            ([prefix, separator, suffix], _) => Self::Mixed(Mixed {
+                prefix: prefix.clone(),
+                separator: Some(separator.clone()),
+                suffix: suffix.clone(),
+            }),
+            _ => return Err("write at most two names in a segment".to_owned()),
+        };
+        names.extend(of_segment.into_iter().map(str::to_owned));
+        Ok(segment)
+    }
+
+    /// Returns the number of names.
+    pub(crate) fn len_names(&self) -> usize {
+        match self {
+            Self::Text(_) | Self::Rest => 0,
+            Self::Name => 1,
+            Self::Mixed(mixed) => 1 + usize::from(mixed.separator.is_some()),
         }
-        if part.starts_with('{') {
-            return Err(of_another_router(part));
-        }
-        let text = Literal::new(part);
-        if matches!(text.bytes(), b"." | b"..") {
-            return Err("write the path without . and ..".to_owned());
-        }
-        test_characters(part)?;
-        Ok(Self::Text(text))
     }
 
     /// Writes the segment with its names.
     pub(crate) fn write<'n>(
         &self,
         f: &mut fmt::Formatter<'_>,
-        names: &mut impl Iterator<Item = &'n str>,
+        mut names: impl Iterator<Item = &'n str>,
     ) -> fmt::Result {
+        let mut name = || names.next().unwrap_or_default();
         match self {
             Self::Text(text) => write!(f, "/{text}"),
-            Self::Name => write!(f, "/{{{}}}", names.next().unwrap_or_default()),
+            Self::Name => write!(f, "/{{{}}}", name()),
+            Self::Mixed(Mixed { prefix, separator, suffix }) => {
+                write!(f, "/{prefix}{{{}}}", name())?;
+                if let Some(separator) = separator {
+                    write!(f, "{separator}{{{}}}", name())?;
+                }
+                write!(f, "{suffix}")
+            }
             Self::Rest => f.write_str("/*"),
         }
     }
+}
+
+/// Splits a segment into its literal texts and its names. One literal text is before each name and after the last name.
+fn pieces(part: &str) -> Result<(Vec<&str>, Vec<&str>), String> {
+    let (mut literals, mut names) = (Vec::new(), Vec::new());
+    let mut rest = part;
+    while let Some((literal, from)) = rest.split_once('{') {
+        let Some((name, after)) = from.split_once('}') else { break };
+        if name.starts_with('*') {
+            return Err("write * for the rest of the path".to_owned());
+        }
+        if name.is_empty() || !name.chars().all(is_in_name) {
+            return Err(of_another_router(&rest[literal.len()..]));
+        }
+        literals.push(literal);
+        names.push(name);
+        rest = after;
+    }
+    literals.push(rest);
+    Ok((literals, names))
 }
 
 fn is_in_name(char: char) -> bool {
@@ -109,8 +157,15 @@ mod tests {
             ("http://a/{id}", "write a path such as /products/{id}"),
             ("/{}", "write {id} to match one segment"),
             ("/{a}/{a}", "has {a} twice: write another name"),
-            ("/a{id}", "write {id} to match one segment, or %7B to match the character '{'"),
-            ("/{a}b", "write {a} to match one segment"),
+            ("/a{id", "write {id} to match one segment, or %7B to match the character '{'"),
+            ("/a}", "write {id} to match one segment, or %7D to match the character '}'"),
+            ("/{a}{b}", "write a text between the names, such as {a}-{b}"),
+            ("/p-{a}{b}.json", "write a text between the names, such as {a}-{b}"),
+            ("/{a}-{b}-{c}", "write at most two names in a segment"),
+            ("/{a}-{a}", "has {a} twice: write another name"),
+            ("/{a}.json/{b}-{a}", "has {a} twice: write another name"),
+            ("/{a}*", "or %2A to match the character '*'"),
+            ("/{a};v", "or %3B to match the character ';'"),
             ("/*/a", "write * for the rest of the path, as the last segment"),
             ("/a?x", "or %3F to match the character '?'"),
             ("/{a{b}}", "write {a} to match one segment"),
@@ -140,6 +195,9 @@ mod tests {
             ("/p/{id:[0-9]+}", "write {id} to match one segment"),
             ("/p/{id:int}", "write {id} to match one segment"),
             ("/p/{id?}", "write {id} to match one segment"),
+            ("/p/{id:int}.json", "write {id} to match one segment"),
+            ("/p/item-{id:int}", "write {id} to match one segment"),
+            ("/p/{*rest}.json", "write * for the rest of the path"),
             ("/p/item-<id>", "or %3C to match the character '<'"),
         ] {
             let error = template.parse::<PathTemplate>().expect_err(template).to_string();
