@@ -185,6 +185,7 @@ pub(super) struct Route {
     pub(super) ids: BTreeMap<String, String>,
     #[serde(default)]
     pub(super) exempt: bool,
+    pub(super) list: Option<char>,
     pub(super) required: Option<Required>,
     pub(super) missing: Option<Missing>,
     #[serde(default)]

@@ -54,6 +54,7 @@ fn route(
     if table.required == Some(file::Required::Any) {
         route.required = Required::Any;
     }
+    route.list_separator = table.list.map(list_separator).transpose()?;
     route.refuses_missing = table.missing == Some(file::Missing::Refuse);
     route.is_shadow = table.shadow;
     route.single_flight = table.single_flight.then(SingleFlight::default);
@@ -83,6 +84,15 @@ fn exempt_route(table: &file::Route, name: String) -> Result<Route, InvalidValue
     route.name = name;
     route.methods = methods(&table.methods)?;
     Ok(route)
+}
+
+/// Returns the separator of a list. A semicolon is no separator, because a value in a path ends at a semicolon.
+fn list_separator(separator: char) -> Result<u8, InvalidValue> {
+    let byte = u8::try_from(separator).ok();
+    let byte = byte.filter(|byte| byte.is_ascii_punctuation() || *byte == b' ');
+    let message =
+        "write the character between two ids, such as \",\": no letter, no digit and no ;";
+    byte.filter(|byte| *byte != b';').ok_or_else(|| invalid("list", message))
 }
 
 /// Returns the set with a name.

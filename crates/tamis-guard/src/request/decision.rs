@@ -27,6 +27,8 @@ pub(crate) struct Decision {
     /// True if the response of the upstream service is no evidence about the ids, because the service may extract other
     /// ids from the request.
     is_ambiguous: bool,
+    /// True if the guard refuses the request because a place has too many ids.
+    pub(crate) is_too_large: bool,
     /// The key of the request in the negative cache. The value is `None` if the guard must not store a 404 for this
     /// request.
     pub(crate) request: Option<RequestKey>,
@@ -42,6 +44,7 @@ impl Default for Decision {
             passed: SmallVec::new(),
             unknown: None,
             is_ambiguous: false,
+            is_too_large: false,
             request: None,
             cache_control: CacheControl::DEFAULT,
         }
@@ -66,6 +69,13 @@ impl Decision {
     /// Tests whether the request passes, and would also pass if responses had proven the filter of the source.
     pub(crate) fn is_certain(&self) -> bool {
         is_certain(self.verdict)
+    }
+
+    /// Refuses the request because a place has too many ids.
+    pub(crate) fn refuse_too_large(&mut self) {
+        self.verdict = Verdict::Refuse(RefuseReason::NotAnId);
+        self.is_too_large = true;
+        self.be_no_evidence();
     }
 
     /// Marks the response of the upstream service as no evidence about the ids, because the service may extract other

@@ -313,11 +313,9 @@ where
             // absent id.
             let is_too_large = body.len_bytes() > limit as u64;
             let mut matching = matches.iter().map(|&(index, _)| &routes[index]);
-            let strict = matching.find(|route| is_too_large && route.refuses_missing);
-            if let Some(route) = strict {
-                let mut answer = without_body(StatusCode::PAYLOAD_TOO_LARGE);
-                route.refusal.allow_origin(&parts.headers, &mut answer);
-                return Ok(answer);
+            let is_strict = |route: &&Route| route.refuses_missing && !route.is_shadow;
+            if is_too_large && let Some(route) = matching.find(is_strict) {
+                return Ok(route.too_large_response(&parts).map(Either::Left));
             }
             let text = text.filter(|text| text.len_bytes() <= limit);
             decide_in_each(&routes, &parts, &matches, text.as_ref()).expect("a route matches")

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::request::Parts;
-use http::{Method, Response};
+use http::{Method, Response, StatusCode};
 use http_body_util::Full;
 use smallvec::SmallVec;
 use tamis_sources::{IdSet, Policy, RefuseReason, RequestKey, Verdict};
@@ -21,6 +21,10 @@ use crate::request::route_error::RouteError;
 use crate::request::route_id::RouteId;
 #[cfg(feature = "layer")]
 use crate::request::single_flight::SingleFlight;
+
+/// The maximum number of ids that the guard checks at one place of a request. A body or a head within the default limit of
+/// 64 KiB contains at most this number of ids.
+const MAX_IDS: usize = 1 << 15;
 
 /// The ids of a request that must exist. A request may contain several ids at one place, such as `?id=1&id=2`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -61,6 +65,13 @@ pub struct Route {
     ids: Vec<RouteId>,
     /// The ids that must exist.
     pub required: Required,
+    /// The ASCII character that separates the ids at a place, such as `b','` for `?ids=1,2`. With `None`, a value is one
+    /// id, because a text id may contain any character. The field has no effect on a name beside another name, such
+    /// as `{id}` in `{id}-{slug}`.
+    ///
+    /// With and without a separator, the guard checks at most 32 768 ids at one place. The guard treats a longer list
+    /// like a body that exceeds [`max_body_bytes`](Self::max_body_bytes).
+    pub list_separator: Option<u8>,
     /// True if the guard refuses a request that has no id at one of the places. If the field is false, a request without
     /// an id passes. An empty value is not an id. A query parameter and a form field of the same name are one place.
     pub refuses_missing: bool,
@@ -133,6 +144,7 @@ impl Route {
             path,
             ids: Vec::new(),
             required: Required::All,
+            list_separator: None,
             refuses_missing: false,
             refusal: Refusal::default(),
             is_shadow: false,
@@ -222,7 +234,7 @@ impl Route {
     /// Tests whether each `..` and each encoded slash in a path is part of an id that must exist. `values` contains the
     /// values of the path template.
     pub(crate) fn are_ambiguities_in_ids(&self, path: &str, values: &Values<'_>) -> bool {
-        let is_only_id = self.ids.len() == 1;
+        let is_only_id = self.ids.len() == 1 && self.list_separator.is_none();
         // The value that exists may end at the semicolon.
         if path.contains(';') || self.required == Required::Any && !is_only_id {
             return false;
@@ -287,11 +299,19 @@ impl Route {
                 places_with_ids.push(&id.place);
                 continue;
             }
-            let in_head = id.place.values_in_head(parts, &self.path, path);
+            let in_head = id.values_in_head(parts, &self.path, path, self.list_separator);
             let in_body = body.map_or_else(Vec::new, |body| id.place.values_in_body(body));
             let values = in_head.iter().map(|value| &**value).chain(in_body.iter().map(|it| &**it));
-            // A form sends an empty field as `id=`.
-            let values: SmallVec<[&[u8]; 2]> = values.filter(|value| !value.is_empty()).collect();
+            let values = values.flat_map(|value| id.elements(value, self.list_separator));
+            let values: SmallVec<[&[u8]; 2]> = values.take(MAX_IDS + 1).collect();
+            if values.len() > MAX_IDS {
+                decision.be_no_evidence();
+                if self.refuses_missing {
+                    decision.refuse_too_large();
+                    return decision;
+                }
+                continue;
+            }
             if !values.is_empty() {
                 places_with_ids.push(&id.place);
             }
@@ -339,6 +359,9 @@ impl Route {
             {
                 Some(self.refusal.preflight_response(reason, &parts.headers))
             }
+            Verdict::Refuse(_) if !self.is_shadow && decision.is_too_large => {
+                Some(self.too_large_response(parts))
+            }
             Verdict::Refuse(reason) if !self.is_shadow => {
                 let mut answer = self.refusal.response(reason);
                 self.refusal.allow_origin(&parts.headers, &mut answer);
@@ -346,5 +369,14 @@ impl Route {
             }
             _ => None,
         }
+    }
+
+    /// Returns the response to a request with a larger body or with more ids than the guard reads. The response differs
+    /// from a refusal, because the ids of the request may exist.
+    pub(crate) fn too_large_response(&self, parts: &Parts) -> Response<Full<Bytes>> {
+        let mut answer = Response::new(Full::default());
+        *answer.status_mut() = StatusCode::PAYLOAD_TOO_LARGE;
+        self.refusal.allow_origin(&parts.headers, &mut answer);
+        answer
     }
 }

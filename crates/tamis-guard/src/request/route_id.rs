@@ -3,11 +3,12 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use http::request::Parts;
 use percent_encoding::percent_decode;
 use tamis_sources::{IdSet, PassReason, RefuseReason, Verdict};
 
 use crate::request::decision::{Decision, PassedId, is_certain};
-use crate::request::path::{PathTemplate, Split};
+use crate::request::path::{PathTemplate, Split, Values};
 use crate::request::place::IdPlace;
 
 /// An id of a route: its place in a request, and the set of existing ids.
@@ -34,6 +35,44 @@ impl RouteId {
     /// Tests whether a text at the place of the id may contain several candidates for the id.
     pub(crate) fn has_candidates(&self) -> bool {
         self.split.is_some()
+    }
+
+    /// Returns all values at the place in the head of a request. `path` contains the values of the path template.
+    /// `separator` separates the ids of a list.
+    pub(crate) fn values_in_head<'r>(
+        &self,
+        parts: &'r Parts,
+        template: &PathTemplate,
+        path: &Values<'r>,
+        separator: Option<u8>,
+    ) -> Values<'r> {
+        let mut values = self.place.values_in_head(parts, template, path);
+        let Some(separator) = separator.filter(|_| self.place.is_cookie()) else { return values };
+        // A client encodes the separators of a cookie, because a cookie contains no comma (RFC 6265, section 4.1.1).
+        for value in values.iter_mut().filter(|value| !value.contains(&separator)) {
+            let decoded: Vec<u8> = percent_decode(value).collect();
+            if decoded.contains(&separator) {
+                *value = Cow::Owned(decoded);
+            }
+        }
+        values
+    }
+
+    /// Returns the ids in a value. `separator` separates the ids of a list.
+    pub(crate) fn elements<'v>(
+        &self,
+        value: &'v [u8],
+        separator: Option<u8>,
+    ) -> impl Iterator<Item = &'v [u8]> {
+        // The candidates for an id beside another name are no lists.
+        let separator = separator.filter(|_| self.split.is_none());
+        let is_separator = move |&byte: &u8| Some(byte) == separator;
+        // White space is part of the list syntax of headers (RFC 9110, section 5.6.1).
+        let is_trimmed = separator.is_some() && matches!(self.place, IdPlace::Header(_));
+        let elements = value.split(is_separator);
+        let trimmed = move |id: &'v [u8]| if is_trimmed { id.trim_ascii() } else { id };
+        // A form sends an empty field as `id=`.
+        elements.map(trimmed).filter(|id| !id.is_empty())
     }
 
     /// Decides about one id of a request. `is_shadow` is true if the route refuses no request.

@@ -137,6 +137,7 @@ fn an_exempt_route_has_a_path_and_methods_only() {
         "shadow = true",
         "missing = \"refuse\"",
         "refusal = { code = 1 }",
+        "list = \",\"",
     ] {
         let found = message(&with(field));
         assert!(found.contains("route 1: exempt: an exempt route checks nothing"), "{found}");
@@ -145,6 +146,19 @@ fn an_exempt_route_has_a_path_and_methods_only() {
     assert!(found.contains("or write exempt = true"), "{found}");
     let found = message(&with("").replace("/search", "/:id"));
     assert!(found.contains("route 1: path: the path \"/pms/productInfo/:id\" has"), "{found}");
+}
+
+#[test]
+fn the_separator_of_a_list_is_one_character() {
+    let with = |list: &str| GOOD.replacen("[[route]]", &format!("[[route]]\nlist = \"{list}\""), 1);
+    for list in [",", "|", " ", ":"] {
+        Config::parse(&with(list), "guard.toml").unwrap();
+    }
+    for list in [";", "a", "1", "，"] {
+        let found = message(&with(list));
+        assert!(found.contains("route 1: list: write the character between two ids"), "{found}");
+    }
+    assert!(message(&with(", ")).contains("guard.toml:"));
 }
 
 #[test]

@@ -3,6 +3,7 @@
 mod evidence;
 mod exempt;
 mod forms;
+mod lists;
 mod negative;
 mod order;
 mod preflights;
