@@ -23,7 +23,28 @@ pub(super) fn routes(
         let result = route(table, name, sets);
         result.map_err(|it| it.with_prefix(format_args!("route {}: ", i + 1)))
     };
-    tables.iter().enumerate().map(route).collect()
+    let routes = tables.iter().enumerate().map(route).collect::<Result<Vec<_>, _>>()?;
+    check_order(&routes)?;
+    Ok(routes)
+}
+
+/// Rejects a route that an earlier route hides, because the hidden route would check nothing.
+fn check_order(routes: &[Route]) -> Result<(), InvalidValue> {
+    for (i, route) in routes.iter().enumerate() {
+        let Some(earlier) = routes[..i].iter().position(|earlier| earlier.hides(route)) else {
+            continue;
+        };
+        let message = format!(
+            "no request reaches the route {:?}, because route {} ({:?}) is before it and matches all \
+             its requests: write the route with the narrower path first, or write all ids into one \
+             route",
+            route.name,
+            earlier + 1,
+            routes[earlier].name
+        );
+        return Err(invalid(format_args!("route {}: path", i + 1), message));
+    }
+    Ok(())
 }
 
 fn route(

@@ -18,7 +18,7 @@ use std::fmt;
 
 use smallvec::SmallVec;
 
-use crate::request::path::literal::Comparison;
+pub(crate) use crate::request::path::literal::Comparison;
 pub(crate) use crate::request::path::mixed::Split;
 pub(crate) use crate::request::path::reading::{Ambiguities, Reading};
 use crate::request::path::reading::{
@@ -163,6 +163,21 @@ impl PathTemplate {
     /// Tests whether a segment contains a name and other text.
     pub(crate) fn is_mixed(&self) -> bool {
         self.segments.iter().any(|segment| matches!(segment, Segment::Mixed(_)))
+    }
+
+    /// Tests whether each path that the template `other` matches also matches this template. Returns false if the
+    /// answer needs more than a comparison of the segments.
+    #[cfg(feature = "proxy")]
+    pub(crate) fn covers(&self, other: &Self, comparison: Comparison) -> bool {
+        let mut others = other.segments.iter();
+        for segment in &self.segments {
+            match others.next() {
+                _ if *segment == Segment::Rest => return true,
+                Some(other) if segment.covers(other, comparison) => {}
+                _ => return false,
+            }
+        }
+        others.next().is_none()
     }
 
     /// Tests whether a path is a spelling of the template that all programs interpret in the same way. Unlike
@@ -416,5 +431,41 @@ mod tests {
         ] {
             assert!(!is_exact(template, path), "{template} {path}");
         }
+    }
+
+    #[cfg(feature = "proxy")]
+    #[test]
+    fn a_template_covers_narrower_templates() {
+        let covers = |one: &str, other: &str| {
+            let [one, other] = [one, other].map(|it| it.parse::<PathTemplate>().unwrap());
+            one.covers(&other, Comparison::IgnoreCase)
+        };
+        for (wide, narrow) in [
+            ("/p/{id}", "/P/{sku}/"),
+            ("/p/{id}", "/p/search"),
+            ("/p/{id}", "/p/{id}.json"),
+            ("/p/*", "/p"),
+            ("/p/*", "/p/{shop}/{id}"),
+            ("/p/*", "/p/*"),
+            ("/*", "/"),
+            ("/p/{id}.json", "/p/{sku}.JSON"),
+            ("/p/{id}-{slug}", "/p/{a}-{b}"),
+        ] {
+            assert!(covers(wide, narrow), "{wide} {narrow}");
+        }
+        for (one, other) in [
+            ("/p/search", "/p/{id}"),
+            ("/p/{id}", "/p/*"),
+            ("/p/{id}", "/p/{shop}/{id}"),
+            ("/p/{id}", "/p"),
+            ("/p/{id}.json", "/p/{id}"),
+            ("/p/{id}.json", "/p/{id}.xml"),
+            ("/p/{id}-{slug}", "/p/{id}_{slug}"),
+            ("/p/{id}-", "/p/{id}-{slug}"),
+        ] {
+            assert!(!covers(one, other), "{one} {other}");
+        }
+        let [one, other] = ["/p/a", "/p/A"].map(|it| it.parse::<PathTemplate>().unwrap());
+        assert!(!one.covers(&other, Comparison::Exact));
     }
 }

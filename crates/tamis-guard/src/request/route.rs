@@ -14,6 +14,8 @@ use crate::request::body_text::BodyText;
 use crate::request::cors::method_after_preflight;
 use crate::request::counters::RouteCounters;
 use crate::request::decision::Decision;
+#[cfg(feature = "proxy")]
+use crate::request::path::Comparison;
 use crate::request::path::{Ambiguities, PathTemplate, Reading, Values};
 use crate::request::place::IdPlace;
 use crate::request::refusal::Refusal;
@@ -229,6 +231,16 @@ impl Route {
             true => self.path.matches_exactly(path).then(Values::new),
             false => self.path.values_of(path, reading),
         }
+    }
+
+    /// Tests whether this route matches all requests of the route `later`, so that the later route never decides.
+    /// Returns false if the answer needs more than a comparison of the paths and the methods.
+    #[cfg(feature = "proxy")]
+    pub(crate) fn hides(&self, later: &Self) -> bool {
+        let has_methods = self.methods.is_empty()
+            || !later.methods.is_empty() && later.methods.iter().all(|it| self.has_method(it));
+        let comparison = if self.is_exempt() { Comparison::Exact } else { Comparison::IgnoreCase };
+        has_methods && self.path.covers(&later.path, comparison)
     }
 
     /// Tests whether each `..` and each encoded slash in a path is part of an id that must exist. `values` contains the

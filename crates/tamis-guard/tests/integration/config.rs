@@ -149,6 +149,43 @@ fn an_exempt_route_has_a_path_and_methods_only() {
 }
 
 #[test]
+fn a_route_that_no_request_reaches_is_refused() {
+    let route = |path: &str, methods: &str, rest: &str| {
+        format!("[[route]]\npath = \"{path}\"\nmethods = [{methods}]\n{rest}\n")
+    };
+    let checks = "ids = { \"query:id\" = \"products\" }";
+    let sets = GOOD.split("[[route]]").next().unwrap();
+    let parse = |earlier: &str, later: &str| {
+        Config::parse(&format!("{sets}{earlier}{later}"), "guard.toml")
+    };
+    for (earlier, later) in [
+        (route("/p/{id}", "", checks), route("/p/{sku}", "", checks)),
+        (route("/p/{id}", "", checks), route("/P/search/", "\"POST\"", checks)),
+        (route("/p/{id}", "", checks), route("/p/search", "", "exempt = true")),
+        (route("/p/*", "", "exempt = true"), route("/p/{id}", "", checks)),
+        (route("/p/{id}", "\"get\"", checks), route("/p/{id}", "\"GET\", \"HEAD\"", checks)),
+        (route("/p/{id}.json", "", checks), route("/p/{a}.JSON", "", checks)),
+    ] {
+        let found = parse(&earlier, &later).expect_err(&later).to_string();
+        assert!(found.starts_with("guard.toml: route 2: path: no request reaches"), "{found}");
+        let path = |route: &str| route.split('"').nth(1).unwrap().to_owned();
+        let names =
+            [format!("the route {:?}", path(&later)), format!("route 1 ({:?})", path(&earlier))];
+        assert!(names.iter().all(|name| found.contains(name)), "{found}");
+    }
+    for (earlier, later) in [
+        (route("/p/search", "", "exempt = true"), route("/p/{id}", "", checks)),
+        (route("/p/search", "", "exempt = true"), route("/p/Search", "", "exempt = true")),
+        (route("/p/{id}", "\"GET\"", checks), route("/p/{id}", "", checks)),
+        (route("/p/{id}", "\"GET\"", checks), route("/p/{id}", "\"POST\"", checks)),
+        (route("/p/{id}.json", "", checks), route("/p/{id}", "", checks)),
+        (route("/p/{id}", "", checks), route("/p/*", "", checks)),
+    ] {
+        assert!(parse(&earlier, &later).is_ok(), "{earlier}{later}");
+    }
+}
+
+#[test]
 fn the_separator_of_a_list_is_one_character() {
     let with = |list: &str| GOOD.replacen("[[route]]", &format!("[[route]]\nlist = \"{list}\""), 1);
     for list in [",", "|", " ", ":"] {

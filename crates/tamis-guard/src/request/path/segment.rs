@@ -4,6 +4,8 @@ use std::fmt;
 
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
+#[cfg(feature = "proxy")]
+use crate::request::path::literal::Comparison;
 use crate::request::path::literal::Literal;
 use crate::request::path::mixed::Mixed;
 
@@ -72,6 +74,30 @@ impl Segment {
             Self::Text(_) | Self::Rest => 0,
             Self::Name => 1,
             Self::Mixed(mixed) => 1 + usize::from(mixed.separator.is_some()),
+        }
+    }
+
+    /// Tests whether this segment matches each text that the segment `other` of another template matches. Returns
+    /// false if the answer needs more than a comparison of the texts.
+    #[cfg(feature = "proxy")]
+    pub(crate) fn covers(&self, other: &Self, comparison: Comparison) -> bool {
+        let is_same =
+            |one: &Literal, other: &Literal| comparison.is_same(other.bytes(), one.bytes());
+        match (self, other) {
+            (Self::Rest, _) => true,
+            (_, Self::Rest) => false,
+            (Self::Name, _) => true,
+            (Self::Text(one), Self::Text(other)) => is_same(one, other),
+            (Self::Mixed(one), Self::Mixed(other)) => {
+                let separators = match (&one.separator, &other.separator) {
+                    (Some(one), Some(other)) => is_same(one, other),
+                    (one, other) => one.is_none() && other.is_none(),
+                };
+                separators
+                    && is_same(&one.prefix, &other.prefix)
+                    && is_same(&one.suffix, &other.suffix)
+            }
+            _ => false,
         }
     }
 
