@@ -6,6 +6,7 @@
 mod commands;
 mod format;
 mod guard_delta;
+mod guard_path;
 mod guard_snapshot;
 mod integers;
 mod key;
@@ -25,9 +26,10 @@ use xxhash_rust::xxh3::xxh3_64;
 type RunBytes = fn(&[u8]);
 
 /// All targets that test no format.
-const PROGRAM_TARGETS: [(&str, RunBytes); 10] = [
+const PROGRAM_TARGETS: [(&str, RunBytes); 11] = [
     ("commands", commands::run),
     ("guard_delta", guard_delta::run),
+    ("guard_path", guard_path::run),
     ("guard_snapshot", guard_snapshot::run),
     ("integers", integers::run),
     ("key", |bytes| run_typed(bytes, key::run)),
