@@ -100,8 +100,8 @@ struct OneRouteArgs {
     #[arg(long, value_name = "TEMPLATE")]
     path: Option<String>,
 
-    /// Read the id from a place: path:NAME, query:NAME, header:NAME, cookie:NAME or json:/FIELD
-    /// [default: the names in the path]
+    /// Read the id from a place: path:NAME, query:NAME, header:NAME, cookie:NAME, form:NAME or
+    /// json:/FIELD [default: the names in the path]
     #[arg(long = "id", value_name = "PLACE")]
     places: Vec<String>,
 

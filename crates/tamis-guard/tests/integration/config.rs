@@ -186,6 +186,19 @@ fn a_route_that_no_request_reaches_is_refused() {
 }
 
 #[test]
+fn the_routes_of_the_guide_are_valid() {
+    let sets = GOOD.split("[[route]]").next().unwrap();
+    for (guide, heading) in [
+        (include_str!("../../../../docs/guard.md"), "### Routes\n"),
+        (include_str!("../../../../docs/guard.zh-CN.md"), "### 路由\n"),
+    ] {
+        let section = guide.split_once(heading).unwrap().1;
+        let routes = section.split("```").nth(1).unwrap().strip_prefix("toml\n").unwrap();
+        Config::parse(&format!("{sets}{routes}"), "guard.toml").unwrap();
+    }
+}
+
+#[test]
 fn the_separator_of_a_list_is_one_character() {
     let with = |list: &str| GOOD.replacen("[[route]]", &format!("[[route]]\nlist = \"{list}\""), 1);
     for list in [",", "|", " ", ":"] {
