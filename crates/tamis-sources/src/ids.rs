@@ -6,6 +6,7 @@ pub(crate) mod change_kind;
 pub(crate) mod change_listener;
 pub(crate) mod evidence;
 pub(crate) mod fold;
+pub(crate) mod full_read;
 pub(crate) mod generation;
 pub(crate) mod id;
 pub(crate) mod id_error;

@@ -8,7 +8,7 @@ use crate::ids::generation::Generation;
 const BATCH: usize = 1024;
 
 /// Buffers the keys of ids, and loads the keys into a generation in batches. One batch is about four times as fast as
-/// [`Generation::load_key`] for each key. The caller must call [`flush`](Self::flush) at the end.
+/// one insert for each key. The caller must call [`flush`](Self::flush) at the end.
 pub(crate) struct Batch<'g> {
     generation: &'g Generation,
     hashes: Vec<u64>,

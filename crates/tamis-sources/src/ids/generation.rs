@@ -11,6 +11,7 @@ use tamis::{AnyFilter, Hasher, Insert as _, PlanError};
 
 use crate::ids::base::Base;
 use crate::ids::fold::Fold;
+use crate::ids::full_read::FullRead;
 use crate::ids::part::Part;
 use crate::ids::tombstones::Tombstones;
 
@@ -37,6 +38,8 @@ pub struct Generation {
     /// The keys whose deletion had no effect, because another id may have the same key. A source may report a deletion
     /// repeatedly, so the set counts each key once.
     ignored: Tombstones,
+    /// The counts of the full read that fills the generation.
+    full_read: FullRead,
 }
 
 impl Generation {
@@ -69,6 +72,7 @@ impl Generation {
             highest: AtomicI64::new(i64::MIN),
             fold: Fold::Exact,
             ignored: Tombstones::default(),
+            full_read: FullRead::default(),
         })
     }
 
@@ -108,6 +112,7 @@ impl Generation {
             highest: AtomicI64::new(highest),
             fold,
             ignored: Tombstones::default(),
+            full_read: FullRead::default(),
         }
     }
 
@@ -163,7 +168,11 @@ impl Generation {
     /// [`PlanError`] if the filter must grow and the system has no memory. After the error, the full part contains the
     /// id.
     pub fn insert_key(&self, id: &[u8], value: Option<i64>) -> Result<(), PlanError> {
-        let added = self.load_key(id, value);
+        let (new, added) = match self.prepare_load(id, value) {
+            Some(hash) => self.insert_hashes(&[hash]),
+            None => (0, Ok(())),
+        };
+        self.full_read.count_inserted(new);
         let key = self.fold.key(id);
         // The tombstone is removed after the filter contains the id. If the tombstone were removed first, a concurrent
         // lookup could miss the id.
@@ -178,6 +187,7 @@ impl Generation {
     /// # Errors
     ///
     /// Returns the same errors as [`insert_key`](Self::insert_key).
+    #[cfg(test)]
     pub(crate) fn load_key(&self, id: &[u8], value: Option<i64>) -> Result<(), PlanError> {
         match self.prepare_load(id, value) {
             Some(hash) => self.load_hashes(&[hash]),
@@ -198,10 +208,17 @@ impl Generation {
         (!self.base_contains(id)).then(|| self.hasher.hash(id))
     }
 
-    /// Inserts ids as [`load_key`](Self::load_key) does, but in batches. In a batch, the processor loads several cache
-    /// lines at the same time.
+    /// Inserts ids that the full read found. In a batch, the processor loads several cache lines at the same time.
+    /// If an id was deleted during the full read, the id stays deleted.
     pub(crate) fn load_hashes(&self, hashes: &[u64]) -> Result<(), PlanError> {
-        let mut result = Ok(());
+        let (new, result) = self.insert_hashes(hashes);
+        self.full_read.count_rows(hashes.len() as u64, new);
+        result
+    }
+
+    /// Inserts hashes. Returns the number of hashes that changed a bit.
+    fn insert_hashes(&self, hashes: &[u64]) -> (u64, Result<(), PlanError>) {
+        let (mut all_new, mut result) = (0, Ok(()));
         // A part may exceed its capacity by the length of a chunk, which does not change the rate noticeably.
         for chunk in hashes.chunks(64) {
             result = result.and(self.grow_if_full());
@@ -215,9 +232,11 @@ impl Generation {
             }
             let mut answers = [0];
             (&newest.filter).insert_hashes(&new, &mut answers);
-            newest.items.fetch_add(u64::from(answers[0].count_ones()), Ordering::Relaxed);
+            let new = u64::from(answers[0].count_ones());
+            newest.items.fetch_add(new, Ordering::Relaxed);
+            all_new += new;
         }
-        result
+        (all_new, result)
     }
 
     fn grow_if_full(&self) -> Result<(), PlanError> {
@@ -247,9 +266,14 @@ impl Generation {
         deleted.insert(&self.fold.key(id));
     }
 
-    /// Removes the deletions of ids that the filter does not contain. The caller must end the full read first, because
-    /// a full read may insert a deleted id.
-    pub(crate) fn forget_absent_deletions(&self) {
+    /// Completes the counts after the full read: adds the ids that the filter has not counted as new, and removes the
+    /// deletions of ids that the filter does not contain. The caller must end the full read first, because a full read
+    /// may insert a deleted id.
+    pub(crate) fn end_full_read(&self) {
+        let uncounted = self.full_read.uncounted(self.rate);
+        if let Some(newest) = self.parts.load().last() {
+            newest.items.fetch_add(uncounted, Ordering::Relaxed);
+        }
         let has = |key: &[u8]| {
             let hash = self.hasher.hash(key);
             self.parts.load().iter().any(|part| part.filter.contains_hash(hash))
@@ -327,6 +351,31 @@ mod tests {
         assert_eq!(generation.highest(), Some(99_999));
         let items = generation.items();
         assert!((99_000..=100_000).contains(&items), "{items}");
+    }
+
+    #[test]
+    fn a_full_read_counts_each_row_once() {
+        let generation = Generation::new(1, 0.01).unwrap();
+        for i in 0..200_000 {
+            generation.load_key(&id(i), Some(i as i64)).unwrap();
+        }
+        assert!(generation.items() < 200_000, "some ids are false positives");
+        // A change inserts an id before the full read finds the id.
+        generation.insert_key(b"new", None).unwrap();
+        generation.load_key(b"new", None).unwrap();
+        generation.delete_key(b"7");
+        generation.end_full_read();
+        assert_eq!(generation.items(), 200_000);
+    }
+
+    #[test]
+    fn rows_with_equal_ids_do_not_count_twice() {
+        let generation = Generation::new(100, 0.001).unwrap();
+        for i in 0..2000 {
+            generation.load_key(&id(i % 1000), None).unwrap();
+        }
+        generation.end_full_read();
+        assert!((990..=1000).contains(&generation.items()), "{}", generation.items());
     }
 
     #[test]

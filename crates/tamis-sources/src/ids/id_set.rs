@@ -318,7 +318,7 @@ impl IdSet {
     /// Panics if no generation was started.
     pub fn publish_generation(&self) {
         let building = self.building.load_full().expect("a generation was started");
-        building.forget_absent_deletions();
+        building.end_full_read();
         // The evidence is updated before the swap, so that no decision treats an unproven generation as proven.
         self.evidence.start(&building);
         let mut old = None;

@@ -12,7 +12,7 @@ use tamis::{
 #[derive(Debug)]
 pub(crate) struct Part {
     pub(crate) filter: SharedBloom,
-    /// The number of inserted ids that changed at least one bit.
+    /// The number of inserted ids that changed at least one bit, and the ids of the full read that changed no bit.
     pub(crate) items: AtomicU64,
     /// The last estimate of the rate, with the number of ids at the time of the estimate.
     estimate: Mutex<Option<(u64, f64)>>,
