@@ -3,6 +3,7 @@
 //! Paths in the file are relative to the folder of the file.
 
 mod admin;
+mod authorize;
 mod checked;
 mod error;
 mod file;

@@ -1,13 +1,16 @@
-//! A running guard: the sets of ids with their sources, the routes, and the proxy.
+//! A running guard: the sets of ids with their sources, the routes, the proxy, and the server for another proxy.
 
 use std::future::Future;
 use std::net::SocketAddr;
+
+use tokio::sync::watch;
 
 use crate::admin::Admin;
 use crate::config::Config;
 use crate::guard_error::GuardError;
 use crate::guard_handle::GuardHandle;
 use crate::guard_sets::GuardSets;
+use crate::http::authorize::Authorizer;
 use crate::http::proxy::Proxy;
 use crate::request::layer::GuardLayer;
 
@@ -28,7 +31,8 @@ use crate::request::layer::GuardLayer;
 /// ```
 #[derive(Debug)]
 pub struct Guard {
-    proxy: Proxy,
+    proxy: Option<Proxy>,
+    authorizer: Option<Authorizer>,
     admin: Option<Admin>,
     handle: GuardHandle,
 }
@@ -46,7 +50,14 @@ impl Guard {
     pub async fn start(config: Config) -> Result<Self, GuardError> {
         // The addresses are bound before the sources start, so that a second guard on the same port does not read a
         // database.
-        let proxy = Proxy::bind(config.proxy().clone(), GuardLayer::new(Vec::new())).await?;
+        let proxy = match config.proxy() {
+            None => None,
+            Some(options) => Some(Proxy::bind(options.clone(), GuardLayer::new(Vec::new())).await?),
+        };
+        let authorizer = match config.authorize() {
+            None => None,
+            Some(options) => Some(Authorizer::bind(options).await?),
+        };
         let admin = match config.admin() {
             None => None,
             Some(admin) => {
@@ -55,14 +66,27 @@ impl Guard {
             }
         };
         let sets = GuardSets::start(&config)?;
-        let handle = GuardHandle::new(proxy.handle(), config, sets);
-        Ok(Self { proxy, admin, handle })
+        let handle = GuardHandle::new(
+            proxy.as_ref().map(Proxy::handle),
+            authorizer.as_ref().map(Authorizer::handle),
+            config,
+            sets,
+        );
+        Ok(Self { proxy, authorizer, admin, handle })
     }
 
-    /// Returns the addresses on which the guard listens.
+    /// Returns the addresses on which the guard forwards requests. The list is empty if the configuration has no table
+    /// `[proxy]`.
     #[must_use]
     pub fn addresses(&self) -> &[SocketAddr] {
-        self.proxy.addresses()
+        self.proxy.as_ref().map_or(&[], Proxy::addresses)
+    }
+
+    /// Returns the addresses on which the guard answers the questions of another proxy. The list is empty if the
+    /// configuration has no table `[authorize]`.
+    #[must_use]
+    pub fn authorize_addresses(&self) -> Vec<SocketAddr> {
+        self.authorizer.iter().flat_map(Authorizer::addresses).collect()
     }
 
     /// Returns the address of the admin server. Returns `None` if the configuration has no admin server.
@@ -99,7 +123,23 @@ impl Guard {
         if let Some(server) = self.admin {
             admin.spawn(server.run(self.handle.clone()));
         }
-        let cut = self.proxy.run(shutdown).await;
+        let (serving, stopped) = watch::channel(());
+        let mut authorizer = tokio::task::JoinSet::new();
+        if let Some(server) = self.authorizer {
+            authorizer.spawn(server.run(stopped));
+        }
+        let shutdown = async move {
+            shutdown.await;
+            drop(serving);
+        };
+        let cut = match self.proxy {
+            Some(proxy) => proxy.run(shutdown).await,
+            None => {
+                shutdown.await;
+                0
+            }
+        };
+        while authorizer.join_next().await.is_some() {}
         self.handle.stop().await;
         cut
     }

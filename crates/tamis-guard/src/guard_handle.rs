@@ -8,6 +8,7 @@ use parking_lot::Mutex;
 use crate::config::Config;
 use crate::guard_error::GuardError;
 use crate::guard_sets::{GuardSet, GuardSets};
+use crate::http::authorize::AuthorizerHandle;
 use crate::http::proxy::ProxyHandle;
 use crate::request::layer::GuardLayer;
 
@@ -15,7 +16,8 @@ use crate::request::layer::GuardLayer;
 #[derive(Clone, Debug)]
 pub struct GuardHandle {
     started: Instant,
-    proxy: ProxyHandle,
+    proxy: Option<ProxyHandle>,
+    authorizer: Option<AuthorizerHandle>,
     state: Arc<Mutex<State>>,
 }
 
@@ -29,19 +31,35 @@ struct State {
 
 impl GuardHandle {
     /// Creates a handle, and activates the routes of the configuration.
-    pub(crate) fn new(proxy: ProxyHandle, config: Config, sets: GuardSets) -> Self {
+    pub(crate) fn new(
+        proxy: Option<ProxyHandle>,
+        authorizer: Option<AuthorizerHandle>,
+        config: Config,
+        sets: GuardSets,
+    ) -> Self {
         let guard = config.guard(&sets.ids());
-        proxy.set_guard(guard.clone());
-        let state = Arc::new(Mutex::new(State { config, sets, guard }));
-        Self { started: Instant::now(), proxy, state }
+        let state = Arc::new(Mutex::new(State { config, sets, guard: guard.clone() }));
+        let handle = Self { started: Instant::now(), proxy, authorizer, state };
+        handle.activate(&guard);
+        handle
+    }
+
+    /// Activates routes in the proxy and in the authorizer.
+    fn activate(&self, guard: &GuardLayer) {
+        if let Some(proxy) = &self.proxy {
+            proxy.set_guard(guard.clone());
+        }
+        if let Some(authorizer) = &self.authorizer {
+            authorizer.set_guard(guard.clone());
+        }
     }
 
     /// Loads a new configuration. Routes, refusals, allow lists and deny lists change immediately. A set with unchanged
     /// settings keeps its ids. A set with changed settings starts again in the state warming. The reload also reads the
     /// TLS files.
     ///
-    /// Returns a message if the settings of the proxy, the admin server or the snapshots have changed, because only a
-    /// restart applies these changes.
+    /// Returns a message if the settings of the proxy, the authorizer, the admin server or the snapshots have changed,
+    /// because only a restart applies these changes.
     ///
     /// # Errors
     ///
@@ -49,17 +67,20 @@ impl GuardHandle {
     pub fn reload(&self, config: Config) -> Result<Option<&'static str>, GuardError> {
         let mut state = self.state.lock();
         let sets = state.sets.changed_to(&state.config, &config)?;
-        self.proxy.reload_tls()?;
+        if let Some(proxy) = &self.proxy {
+            proxy.reload_tls()?;
+        }
         sets.set_lists(&config);
         let guard = config.guard(&sets.ids());
-        self.proxy.set_guard(guard.clone());
-        let is_same = config.has_same_proxy(&state.config);
+        self.activate(&guard);
+        let is_same = config.has_same_servers(&state.config);
         let old = std::mem::replace(&mut *state, State { config, sets, guard });
         drop(state);
         // Dropping the old state stops the unused sources, which may take some time.
         drop(old);
-        Ok((!is_same)
-            .then_some("the settings of [proxy], [admin] and [snapshots] change with a restart"))
+        Ok((!is_same).then_some(
+            "the settings of [proxy], [authorize], [admin] and [snapshots] change with a restart",
+        ))
     }
 
     /// Stops the sources, and waits until they have written their last snapshots.

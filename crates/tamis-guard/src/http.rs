@@ -3,6 +3,8 @@
 #[cfg(feature = "proxy")]
 pub(crate) mod answer;
 #[cfg(feature = "proxy")]
+pub(crate) mod authorize;
+#[cfg(feature = "proxy")]
 pub(crate) mod bearer_token;
 pub(crate) mod cache_control;
 #[cfg(feature = "proxy")]

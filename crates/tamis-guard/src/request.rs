@@ -1,9 +1,12 @@
 //! The decision about a request.
 
+#[cfg(feature = "proxy")]
+pub(crate) mod authorize;
 pub(crate) mod body;
 pub(crate) mod body_text;
 pub(crate) mod cors;
 pub(crate) mod counters;
+pub(crate) mod decide;
 pub(crate) mod decision;
 pub(crate) mod form;
 pub(crate) mod guard_future;

@@ -20,7 +20,8 @@ use signals::Signals;
 
 /// Refuse requests for ids that do not exist before the requests reach the database
 ///
-/// The guard is an HTTP proxy in front of a program. The guard reads all ids that exist from a
+/// The guard is an HTTP proxy in front of a program, or answers the questions of another proxy such
+/// as nginx ([authorize] in the configuration). The guard reads all ids that exist from a
 /// file, a filter or a database. If a request has an id that does not exist, the guard itself sends
 /// a 404 response with JSON. A request passes to the program if its id exists, or if no route
 /// matches the request. Until the guard has read all ids, requests for unknown ids pass too, unless
@@ -210,6 +211,10 @@ fn serve(args: &Args) -> CommandResult {
         for address in guard.addresses() {
             let version = env!("CARGO_PKG_VERSION");
             tracing::info!(%address, version, "the guard is ready for requests");
+        }
+        for address in guard.authorize_addresses() {
+            let version = env!("CARGO_PKG_VERSION");
+            tracing::info!(%address, version, "the guard is ready for the questions of the other proxy");
         }
         if let Some(address) = guard.admin_address() {
             let url = format!("http://{address}/");

@@ -242,7 +242,7 @@ fn wrong_options_are_refused_in_one_line() {
     folder.refused("guard --config nonexistent.toml", "nonexistent.toml: No such file");
     let words = "ids: nonexistent.txt: No such file or directory";
     folder.refused(format!("{line} nonexistent.txt"), words);
-    folder.refused("guard check --config /dev/null", "missing field `proxy`");
+    folder.refused("guard check --config /dev/null", "proxy: write [proxy]");
 }
 
 /// Waits until a request gets a status.

@@ -10,7 +10,8 @@ use crate::config::error::ConfigError;
 use crate::config::read::read_text;
 use crate::config::set::{AdminConfig, SetConfig, SnapshotsConfig};
 use crate::config::setting::{InvalidValue, invalid};
-use crate::config::{admin, file, ids, learn, proxy, route, snapshots};
+use crate::config::{admin, authorize, file, ids, learn, proxy, route, snapshots};
+use crate::http::authorize::AuthorizeOptions;
 use crate::http::proxy::ProxyOptions;
 use crate::request::layer::GuardLayer;
 
@@ -43,7 +44,8 @@ use crate::request::layer::GuardLayer;
 #[derive(Clone, Debug)]
 pub struct Config {
     file: file::File,
-    proxy: ProxyOptions,
+    proxy: Option<ProxyOptions>,
+    authorize: Option<AuthorizeOptions>,
     sets: BTreeMap<String, SetConfig>,
     admin: Option<AdminConfig>,
     snapshots: Option<SnapshotsConfig>,
@@ -89,7 +91,18 @@ impl Config {
             field,
             message,
         };
-        let proxy = proxy::proxy(&file.proxy, folder).map_err(value)?;
+        let proxy = file.proxy.as_ref().map(|table| proxy::proxy(table, folder));
+        let proxy = proxy.transpose().map_err(value)?;
+        let authorize = file.authorize.as_ref().map(authorize::authorize);
+        let authorize = authorize.transpose().map_err(value)?;
+        if proxy.is_none() {
+            if authorize.is_none() {
+                let message = "write [proxy] for a guard that forwards requests, or [authorize] for a \
+                               guard that another proxy asks";
+                return Err(value(invalid("proxy", message)));
+            }
+            authorize::check_without_responses(&file).map_err(value)?;
+        }
         let mut sets = BTreeMap::new();
         for (name, ids) in &file.ids {
             sets.insert(name.clone(), ids::set(name, ids, folder).map_err(value)?);
@@ -99,7 +112,7 @@ impl Config {
         let snapshots = snapshots.map(|it| snapshots::snapshots(it, &file.ids, folder));
         let snapshots = snapshots.transpose().map_err(value)?;
         check_slots(&sets, snapshots.is_some()).map_err(value)?;
-        let config = Self { file, proxy, sets, admin, snapshots };
+        let config = Self { file, proxy, authorize, sets, admin, snapshots };
         // The code creates routes here only to check the configuration. A running guard creates its own routes.
         let mut empty = BTreeMap::new();
         for (name, set) in &config.sets {
@@ -109,7 +122,10 @@ impl Config {
             ids.expect_pushes();
             empty.insert(name.clone(), Arc::new(ids));
         }
-        route::routes(&config.file.route, &empty).map_err(value)?;
+        let routes = route::routes(&config.file.route, &empty).map_err(value)?;
+        if let Some(table) = &config.file.authorize {
+            authorize::check_routes(table, &routes).map_err(value)?;
+        }
         learn::learn_rules(&config.file.learn, &empty).map_err(value)?;
         Ok(config)
     }
@@ -119,10 +135,15 @@ impl Config {
         self.sets.keys().map(String::as_str)
     }
 
-    /// Returns the settings of the proxy.
+    /// Returns the settings of the proxy. Returns `None` if the configuration has no table `[proxy]`.
     #[must_use]
-    pub fn proxy(&self) -> &ProxyOptions {
-        &self.proxy
+    pub fn proxy(&self) -> Option<&ProxyOptions> {
+        self.proxy.as_ref()
+    }
+
+    /// Returns the settings of the server for another proxy.
+    pub(crate) fn authorize(&self) -> Option<&AuthorizeOptions> {
+        self.authorize.as_ref()
     }
 
     /// Returns the sets of ids, ordered by name.
@@ -142,9 +163,11 @@ impl Config {
         settings(self) == settings(other)
     }
 
-    /// Tests whether another configuration has the same settings for the proxy, the admin server and the snapshots.
-    pub(crate) fn has_same_proxy(&self, other: &Self) -> bool {
+    /// Tests whether another configuration has the same settings for the proxy, the authorizer, the admin server and the
+    /// snapshots.
+    pub(crate) fn has_same_servers(&self, other: &Self) -> bool {
         self.file.proxy == other.file.proxy
+            && self.file.authorize == other.file.authorize
             && self.file.admin == other.file.admin
             && self.snapshots == other.snapshots
     }

@@ -9,12 +9,14 @@ use tamis_sources::Policy;
 
 use crate::config::source::SourceTable;
 use crate::config::units::{OneOrMany, Secret, Size, Text};
+use crate::http::authorize::OtherProxy;
 
 /// The whole file.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct File {
-    pub(super) proxy: Proxy,
+    pub(super) proxy: Option<Proxy>,
+    pub(super) authorize: Option<Authorize>,
     #[serde(default)]
     pub(super) ids: BTreeMap<String, Ids>,
     #[serde(default)]
@@ -76,6 +78,18 @@ pub(super) struct Proxy {
     pub(super) log_requests: bool,
     #[serde(default)]
     pub(super) request_ids: bool,
+}
+
+/// The table `[authorize]`.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Authorize {
+    pub(super) listen: Option<OneOrMany<String>>,
+    pub(super) proxy: OtherProxy,
+    #[serde(default)]
+    pub(super) bodies: bool,
+    pub(super) max_connections: Option<u32>,
+    pub(super) max_head: Option<Text<Size>>,
 }
 
 /// The table `[proxy.tls]`.

@@ -98,7 +98,7 @@ impl Config {
         let listen = (!route.listen.is_empty()).then_some(OneOrMany::Many(route.listen));
         let proxy = file::Proxy { listen, upstream: route.upstream, ..file::Proxy::default() };
         let file = file::File {
-            proxy,
+            proxy: Some(proxy),
             ids: BTreeMap::from([(SET.to_owned(), ids)]),
             route: vec![route_table],
             ..file::File::default()

@@ -35,9 +35,9 @@ fn check_order(routes: &[Route]) -> Result<(), InvalidValue> {
             continue;
         };
         let message = format!(
-            "no request reaches the route {:?}, because route {} ({:?}) is before it and matches all \
-             its requests: write the route with the narrower path first, or write all ids into one \
-             route",
+            "no request reaches the route {:?}, because the earlier route {} ({:?}) matches all \
+             requests of the later route: write the route with the narrower path first, or write all \
+             ids into one route",
             route.name,
             earlier + 1,
             routes[earlier].name

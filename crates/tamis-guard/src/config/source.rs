@@ -67,6 +67,11 @@ impl SourceTable {
         }
     }
 
+    /// Tests whether the source is a filter that responses of the program must prove.
+    pub(super) fn needs_proof(&self) -> bool {
+        self.fields().needs_proof()
+    }
+
     /// Returns the settings of the source. Paths are relative to `folder`.
     pub(super) fn kind(&self, folder: &Path) -> Result<Arc<dyn SourceKind>, InvalidValue> {
         self.fields().kind(folder)

@@ -1,5 +1,7 @@
 //! The text of a request body, in which the guard finds ids.
 
+use std::borrow::Cow;
+
 use bytes::Bytes;
 
 use crate::request::form;
@@ -7,8 +9,8 @@ use crate::request::json::Json;
 
 /// The text of a request body that the guard has read.
 ///
-/// The guard does not use the header `Content-Type`, because programs differ in the types that they accept. A client
-/// could otherwise hide an id with another type.
+/// The guard does not use the header `Content-Type`, because programs accept different types. If the guard used the
+/// header, a client could hide an id with another type.
 #[derive(Debug)]
 pub(crate) struct BodyText {
     bytes: Bytes,
@@ -17,6 +19,7 @@ pub(crate) struct BodyText {
 }
 
 impl BodyText {
+    /// Parses a body.
     pub(crate) fn new(bytes: Bytes) -> Self {
         Self { json: Json::parse(&bytes), bytes }
     }
@@ -33,6 +36,6 @@ impl BodyText {
 
     /// Returns the values of a name in the body of a form.
     pub(crate) fn form_values(&self, name: &str) -> Vec<Vec<u8>> {
-        form::values_of(&self.bytes, name).map(std::borrow::Cow::into_owned).collect()
+        form::values_of(&self.bytes, name).map(Cow::into_owned).collect()
     }
 }

@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use percent_encoding::percent_decode;
 
-/// Returns the decoded values of a name. The function ignores the case of ASCII letters, because programs differ in
-/// whether they treat `ID` as `id`.
+/// Returns the decoded values of a name. The function ignores the case of ASCII letters, because some programs treat
+/// `ID` as `id`.
 pub(crate) fn values_of<'t>(pairs: &'t [u8], name: &str) -> impl Iterator<Item = Cow<'t, [u8]>> {
     pairs.split(|&byte| byte == b'&').filter_map(move |pair| {
         let equals = pair.iter().position(|&byte| byte == b'=');

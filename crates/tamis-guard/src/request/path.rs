@@ -223,6 +223,7 @@ impl PathTemplate {
         Some(values.into_iter().map(|value| Cow::Owned(value.into_owned())).collect())
     }
 
+    /// Returns the text of each name. `parts` are the segments of a path.
     fn values_in<'p>(
         &self,
         parts: impl Iterator<Item = &'p str>,

@@ -19,7 +19,7 @@ use crate::request::path::{PathTemplate, Values};
 /// list of objects. The case of letters has no effect in the names of query parameters, headers, form fields and JSON
 /// fields. The name of a cookie is exact, because programs treat two cookies as different if their names differ in case.
 ///
-/// The guard reads a body as JSON and as a form, whatever its `Content-Type` is. The guard finds no id in a body of the
+/// The guard ignores the header `Content-Type`, and reads a body as JSON and as a form. The guard finds no id in a body of the
 /// type `multipart/form-data`.
 ///
 /// # Examples

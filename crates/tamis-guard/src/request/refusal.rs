@@ -74,7 +74,7 @@ impl Refusal {
             *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
             response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(self.retry_after));
         }
-        response.headers_mut().insert(REASON, HeaderValue::from_static(reason.name()));
+        response.headers_mut().insert(REASON_HEADER, HeaderValue::from_static(reason.name()));
         response
     }
 
@@ -106,4 +106,4 @@ impl Refusal {
 }
 
 /// The header that contains the reason of a refusal.
-const REASON: HeaderName = HeaderName::from_static("x-tamis-guard");
+pub(crate) const REASON_HEADER: HeaderName = HeaderName::from_static("x-tamis-guard");

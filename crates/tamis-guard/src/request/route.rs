@@ -79,7 +79,7 @@ pub struct Route {
     pub refuses_missing: bool,
     /// The response to a refused request.
     pub refusal: Refusal,
-    /// True if the route refuses no request, but counts the requests that it would refuse.
+    /// True if the route refuses no request, but counts the requests that the route would refuse.
     pub is_shadow: bool,
     /// The maximum size of a body in which the guard finds ids, in bytes. A body that exceeds the limit passes
     /// unchanged. If the route [refuses requests without an id](Self::refuses_missing), the guard refuses a body that
@@ -115,11 +115,11 @@ impl Route {
     /// Creates a route whose requests pass without a check. Place the route before a route with a wider path: the route
     /// `/products/search` exempts its requests from the route `/products/{id}`.
     ///
-    /// The guard exempts only one spelling of a path, because another program may find an id in another spelling. The
-    /// letters must have the same case as in the template. A path with a semicolon, a backslash, an empty segment, `.`
-    /// or `..` is not exempt, also if the path contains these characters in encoded form. A path with an encoded letter
-    /// or digit is not exempt either. The next matching route decides about a path that is not exempt. A slash at the
-    /// end has no effect.
+    /// The guard exempts only one spelling of a path, because a program may find an id in another spelling. The letters
+    /// must have the same case as in the template. A path with a semicolon, a backslash, an empty segment, `.` or `..`
+    /// is not exempt, also if the path contains these characters in encoded form. A path with an encoded letter, digit,
+    /// `-`, `.`, `_` or `~` is not exempt either. The next matching route decides about a path that is not exempt. A
+    /// slash at the end has no effect.
     ///
     /// # Errors
     ///
@@ -198,7 +198,7 @@ impl Route {
     }
 
     /// Tests whether the route decides about requests with a path. `path` is the path that the layer receives: a router
-    /// that nests the layer under a prefix removes the prefix before.
+    /// that nests the layer under a prefix removes the prefix first.
     #[must_use]
     pub fn matches_path(&self, path: &str) -> bool {
         self.values_of(path, Reading::default()).is_some()
@@ -294,6 +294,7 @@ impl Route {
         if is_better { cut } else { decision }
     }
 
+    /// Decides about a request for one interpretation of its path.
     fn decide_values<'r>(
         &self,
         parts: &'r Parts,
@@ -366,21 +367,30 @@ impl Route {
     ) -> Option<Response<Full<Bytes>>> {
         self.counters.count(decision.verdict);
         match decision.verdict {
-            Verdict::Refuse(reason)
-                if !self.is_shadow && method_after_preflight(parts).is_some() =>
-            {
-                Some(self.refusal.preflight_response(reason, &parts.headers))
-            }
-            Verdict::Refuse(_) if !self.is_shadow && decision.is_too_large => {
-                Some(self.too_large_response(parts))
-            }
             Verdict::Refuse(reason) if !self.is_shadow => {
-                let mut answer = self.refusal.response(reason);
-                self.refusal.allow_origin(&parts.headers, &mut answer);
-                Some(answer)
+                let is_preflight = method_after_preflight(parts).is_some();
+                Some(match is_preflight {
+                    true => self.refusal.preflight_response(reason, &parts.headers),
+                    false => self.refuse(reason, decision, parts),
+                })
             }
             _ => None,
         }
+    }
+
+    /// Returns the response to a request that is refused for a reason.
+    pub(crate) fn refuse(
+        &self,
+        reason: RefuseReason,
+        decision: &Decision,
+        parts: &Parts,
+    ) -> Response<Full<Bytes>> {
+        if decision.is_too_large {
+            return self.too_large_response(parts);
+        }
+        let mut answer = self.refusal.response(reason);
+        self.refusal.allow_origin(&parts.headers, &mut answer);
+        answer
     }
 
     /// Returns the response to a request with a larger body or with more ids than the guard reads. The response differs

@@ -122,6 +122,7 @@ impl RouteId {
         best
     }
 
+    /// Decides about a text as one id, and records the id in the decision.
     fn decide_text(&self, text: &[u8], is_shadow: bool, decision: &mut Decision) -> Verdict {
         let Ok(canonical) = self.ids.options().id.canonical(text) else {
             return Verdict::Refuse(RefuseReason::NotAnId);

@@ -122,7 +122,7 @@ fn wrong_values_are_named_with_their_place() {
     ] {
         refused(from, to, expected);
     }
-    assert!(message("").contains("missing field `proxy`"));
+    assert!(message("").contains("proxy: write [proxy]"));
 }
 
 #[test]
@@ -340,4 +340,17 @@ fn a_ca_of_a_redis_source_needs_an_encrypted_url() {
     let found = message(&with_url("redis://host/seen"));
     assert!(found.contains("ids.products.source.ca: only with rediss://"), "{found}");
     Config::parse(&with_url("rediss://host/seen"), "guard.toml").unwrap();
+}
+
+#[test]
+fn the_configurations_of_the_java_page_are_valid() {
+    let page = include_str!("../../../../docs/java-spring.md");
+    let blocks = page.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next());
+    let mut sources = Vec::new();
+    for block in blocks.filter(|block| block.starts_with("proxy")) {
+        let text = block.replace("${DB_PASSWORD}", "secret");
+        Config::parse(&text, "guard.toml").unwrap_or_else(|error| panic!("{block}\n{error}"));
+        sources.extend(["mysql", "redis"].into_iter().filter(|kind| block.contains(kind)));
+    }
+    assert_eq!(sources, ["mysql", "redis", "redis"]);
 }

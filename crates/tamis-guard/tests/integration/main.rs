@@ -2,6 +2,7 @@
 //! program is linked separately.
 
 mod admin;
+mod authorize;
 mod axum_router;
 #[path = "../../../tamis-sources/tests/support/checker.rs"]
 #[allow(dead_code, reason = "the tests of the sources use the rest")]

@@ -329,7 +329,7 @@ mod tests {
         let upstream = SocketAddr::from(([127, 0, 0, 1], 9));
         let listen = ["127.0.0.1:1".to_owned(), "[::1]:2".to_owned()];
         let config = config(Path::new("/tmp"), &listen, upstream).ok().unwrap();
-        assert_eq!(config.proxy().listen.len(), 2);
+        assert_eq!(config.proxy().unwrap().listen.len(), 2);
     }
 
     #[test]

@@ -11,4 +11,9 @@ use crate::config::setting::InvalidValue;
 pub(super) trait SourceFields {
     /// Checks the fields, and returns the settings of the source. Paths are relative to `folder`.
     fn kind(&self, folder: &Path) -> Result<Arc<dyn SourceKind>, InvalidValue>;
+
+    /// Tests whether the source is a filter that responses of the program must prove.
+    fn needs_proof(&self) -> bool {
+        false
+    }
 }

@@ -121,6 +121,10 @@ impl Filter {
 }
 
 impl SourceFields for Filter {
+    fn needs_proof(&self) -> bool {
+        true
+    }
+
     fn kind(&self, folder: &Path) -> Result<Arc<dyn SourceKind>, InvalidValue> {
         let mut options = FileOptions::new(folder.join(&self.path), FileFormat::Filter);
         set_to_text(&mut options.quiet, self.quiet);

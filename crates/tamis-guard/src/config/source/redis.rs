@@ -29,6 +29,10 @@ pub(crate) struct Redis {
 }
 
 impl SourceFields for Redis {
+    fn needs_proof(&self) -> bool {
+        true
+    }
+
     fn kind(&self, folder: &Path) -> Result<Arc<dyn SourceKind>, InvalidValue> {
         let mut options = RedisOptions::new(&self.url.0);
         options.ca = self.ca.as_ref().map(|ca| folder.join(ca));

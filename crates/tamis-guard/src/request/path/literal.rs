@@ -4,7 +4,7 @@ use std::fmt;
 
 use percent_encoding::percent_decode;
 
-/// A literal text: the text as it is written in a template, and its decoded bytes.
+/// A literal text: the written text of a template, and the decoded bytes of the text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Literal {
     written: String,
@@ -12,6 +12,7 @@ pub(crate) struct Literal {
 }
 
 impl Literal {
+    /// Decodes a text of a template.
     pub(crate) fn new(written: &str) -> Self {
         Self { written: written.to_owned(), bytes: percent_decode(written.as_bytes()).collect() }
     }
@@ -42,6 +43,7 @@ pub(crate) enum Comparison {
 }
 
 impl Comparison {
+    /// Tests whether a text is equal to the bytes of a literal.
     pub(crate) fn is_same(self, text: &[u8], literal: &[u8]) -> bool {
         match self {
             Self::IgnoreCase => text.eq_ignore_ascii_case(literal),

@@ -25,14 +25,14 @@ const MAX_CANDIDATES: usize = 256;
 
 /// A segment with one name or two names and other text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Mixed {
+pub(crate) struct MixedSegment {
     pub(crate) prefix: Literal,
     /// The text between two names. The value is `None` if the segment has one name.
     pub(crate) separator: Option<Literal>,
     pub(crate) suffix: Literal,
 }
 
-impl Mixed {
+impl MixedSegment {
     /// Returns the decoded text of the names: the segment of a path without the prefix and the suffix. Returns `None`
     /// if the segment does not match. The text of a name may be empty, because some programs accept an empty name.
     pub(crate) fn names_in<'p>(
@@ -55,6 +55,7 @@ impl Mixed {
         self.range(segment, comparison).is_some()
     }
 
+    /// Returns the text of the names in a decoded segment.
     fn within<'p>(&self, segment: Cow<'p, [u8]>) -> Option<Cow<'p, [u8]>> {
         let range = self.range(&segment, Comparison::IgnoreCase)?;
         Some(match segment {
@@ -92,6 +93,7 @@ pub(crate) struct Split {
     side: Side,
 }
 
+/// The side of the separator on which the name is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Side {
     Before,
@@ -129,9 +131,9 @@ mod tests {
 
     use super::*;
 
-    fn mixed(prefix: &str, separator: Option<&str>, suffix: &str) -> Mixed {
+    fn mixed(prefix: &str, separator: Option<&str>, suffix: &str) -> MixedSegment {
         let separator = separator.map(Literal::new);
-        Mixed { prefix: Literal::new(prefix), separator, suffix: Literal::new(suffix) }
+        MixedSegment { prefix: Literal::new(prefix), separator, suffix: Literal::new(suffix) }
     }
 
     /// Returns all texts of up to five characters that the templates of the test distinguish.
@@ -154,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn the_candidates_are_those_of_all_splits() {
+    fn each_split_has_its_candidates() {
         for (prefix, separator, suffix) in [
             ("", "-", ""),
             ("a", "-", ""),
@@ -216,7 +218,7 @@ mod tests {
 
     #[test]
     fn a_semicolon_hides_no_id_of_a_servlet() {
-        let names = |mixed: &Mixed, part: &str, cuts| {
+        let names = |mixed: &MixedSegment, part: &str, cuts| {
             let names = mixed.names_in(part, cuts)?;
             Some(String::from_utf8(names.into_owned()).unwrap())
         };

@@ -76,9 +76,9 @@ pub(crate) fn is_plain(path: &str) -> bool {
 }
 
 /// Tests whether all programs find the same segments in a path. A path with several interpretations has a semicolon, a
-/// backslash, an empty segment, a segment `.` or `..`, or an encoding of one of these characters. An encoded letter
-/// also has several interpretations, because some programs compare a path before decoding. A slash at the end is no
-/// empty segment.
+/// backslash, an empty segment, a segment `.` or `..`, or an encoding of one of these characters. An encoded letter or
+/// digit also has several interpretations, because some programs compare a path before decoding. A slash at the end is
+/// no empty segment.
 pub(crate) fn has_one_reading(path: &str) -> bool {
     path.starts_with('/')
         && !path.contains([';', '\\'])
@@ -100,18 +100,22 @@ fn needs_encoding(byte: u8) -> bool {
         && !matches!(byte, b'-' | b'.' | b'_' | b'~' | b'/' | b'\\' | b';')
 }
 
+/// Returns the percent-decoded bytes of a segment.
 pub(crate) fn decoded(part: &str) -> Cow<'_, [u8]> {
     percent_decode(part.as_bytes()).into()
 }
 
+/// Returns a segment without its matrix parameters, such as `;v=1`.
 pub(crate) fn without_parameters(part: &str) -> &str {
     part.split(';').next().unwrap_or_default()
 }
 
+/// Counts the segments `..` of a path, also in encoded form and with matrix parameters.
 fn count_dots(path: &str) -> usize {
     path.split('/').filter(|part| &*decoded(without_parameters(part)) == b"..").count()
 }
 
+/// Replaces each encoded slash, each encoded backslash and each backslash of a path by a slash.
 pub(crate) fn with_decoded_slashes(path: &str) -> Cow<'_, str> {
     let has_encoded = |path: &str| path.as_bytes().windows(3).any(is_encoded_slash);
     if !path.contains('\\') && !has_encoded(path) {
@@ -190,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn the_ambiguities_of_a_value_are_those_of_its_segment() {
+    fn a_value_and_its_segment_have_the_same_ambiguities() {
         for (path, value) in [
             ("/p/7", &b"7"[..]),
             ("/p/a%2Fb", b"a/b"),

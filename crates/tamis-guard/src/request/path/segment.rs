@@ -7,23 +7,28 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 #[cfg(feature = "proxy")]
 use crate::request::path::literal::Comparison;
 use crate::request::path::literal::Literal;
-use crate::request::path::mixed::Mixed;
+use crate::request::path::mixed::MixedSegment;
 
 /// A segment of a path template, without its names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Segment {
+    /// A literal text.
     Text(Literal),
     /// A name that stands for a whole segment.
     Name,
     /// One name or two names, and other text.
-    Mixed(Mixed),
+    Mixed(MixedSegment),
     /// Any number of segments at the end of the path.
     Rest,
 }
 
 impl Segment {
-    /// Parses a segment of a template, and adds its names to `names`. Returns an instruction for the author of the
-    /// template if the segment is a name of another router, or a text that no request matches.
+    /// Parses a segment of a template, and adds its names to `names`.
+    ///
+    /// # Errors
+    ///
+    /// Returns an instruction for the author of the template if the segment is a name of another router, or a text
+    /// that no request matches.
     pub(crate) fn parse(
         part: &str,
         is_last: bool,
@@ -40,7 +45,7 @@ impl Segment {
         }
         let (literals, of_segment) = pieces(part)?;
         for literal in &literals {
-            test_characters(literal)?;
+            check_characters(literal)?;
         }
         let literals: Vec<Literal> = literals.into_iter().map(Literal::new).collect();
         let segment = match (&literals[..], &of_segment[..]) {
@@ -49,7 +54,7 @@ impl Segment {
             }
             ([text], _) => Self::Text(text.clone()),
             ([prefix, suffix], _) if prefix.is_empty() && suffix.is_empty() => Self::Name,
-            ([prefix, suffix], _) => Self::Mixed(Mixed {
+            ([prefix, suffix], _) => Self::Mixed(MixedSegment {
                 prefix: prefix.clone(),
                 separator: None,
                 suffix: suffix.clone(),
@@ -57,7 +62,7 @@ impl Segment {
             ([_, separator, _], [a, b]) if separator.is_empty() => {
                 return Err(format!("write a text between the names, such as {{{a}}}-{{{b}}}"));
             }
-            ([prefix, separator, suffix], _) => Self::Mixed(Mixed {
+            ([prefix, separator, suffix], _) => Self::Mixed(MixedSegment {
                 prefix: prefix.clone(),
                 separator: Some(separator.clone()),
                 suffix: suffix.clone(),
@@ -111,7 +116,7 @@ impl Segment {
         match self {
             Self::Text(text) => write!(f, "/{text}"),
             Self::Name => write!(f, "/{{{}}}", name()),
-            Self::Mixed(Mixed { prefix, separator, suffix }) => {
+            Self::Mixed(MixedSegment { prefix, separator, suffix }) => {
                 write!(f, "/{prefix}{{{}}}", name())?;
                 if let Some(separator) = separator {
                     write!(f, "{separator}{{{}}}", name())?;
@@ -143,6 +148,7 @@ fn pieces(part: &str) -> Result<(Vec<&str>, Vec<&str>), String> {
     Ok((literals, names))
 }
 
+/// Tests whether a name may contain a character.
 fn is_in_name(char: char) -> bool {
     char.is_alphanumeric() || matches!(char, '_' | '-')
 }
@@ -161,9 +167,9 @@ fn of_another_router(part: &str) -> String {
     why
 }
 
-/// Returns an instruction if a literal text contains a character that no path contains, or that has another meaning in
-/// other routers.
-fn test_characters(literal: &str) -> Result<(), String> {
+/// Rejects a literal text that contains a character that no path contains, or that has another meaning in other
+/// routers.
+fn check_characters(literal: &str) -> Result<(), String> {
     let is_wrong = |char: &char| "{}*?#;<>".contains(*char) || char.is_whitespace();
     let Some(char) = literal.chars().find(is_wrong) else { return Ok(()) };
     let encoded: String =
