@@ -14,6 +14,7 @@ mod links;
 mod npm;
 mod package;
 mod process;
+mod proxies;
 mod python;
 mod release;
 mod rustdoc;

@@ -6,7 +6,7 @@
 use std::process::Command;
 
 use crate::tools::{Outcome, cargo, debian_packages, works};
-use crate::{clients, console, databases, servers};
+use crate::{clients, console, databases, proxies, servers};
 
 /// The name of a Debian package, and a function that tests whether the content of the package is installed.
 type Package = (&'static str, fn() -> bool);
@@ -78,6 +78,7 @@ pub fn clients() -> Outcome {
     report("the tests with node-redis are skipped", clients::node());
     report("the tests with redis-cli are skipped", clients::debian());
     report("the tests of the module and of filters in bitmaps are skipped", servers::installed());
+    report("the tests of the guard beside other proxies are skipped", proxies::installed());
     Ok(())
 }
 

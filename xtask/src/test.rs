@@ -15,7 +15,7 @@ use crate::setup;
 use crate::steps::Steps;
 use crate::test_programs::{self, SELECTION, TestProgram, cargo_with_lints, has_clippy};
 use crate::tools::{Outcome, cargo, works};
-use crate::{console, databases, links, rustdoc, servers};
+use crate::{console, databases, links, proxies, rustdoc, servers};
 
 /// The time limit of one command. The slowest command is the first build. On two old and busy CPU cores, this build
 /// took half of the limit.
@@ -70,6 +70,7 @@ fn run_all(steps: &Steps, programs: &Mutex<Vec<TestProgram>>) -> Outcome {
 fn waits(steps: &Steps, programs: &[TestProgram]) -> Outcome {
     databases::test(steps, programs)?;
     servers::test(steps, programs)?;
+    proxies::test(steps, programs)?;
     clients::test(steps)?;
     steps.check("the README's first commands", first_commands)?;
     console::test(steps)

@@ -24,8 +24,8 @@ pub const SELECTION: [&str; 3] = [
 ];
 
 /// The test programs that need servers or databases. `cargo test` without options skips these programs.
-const ON_SERVERS: [&str; 5] =
-    ["on_servers", "on_valkey", "mysql", "postgres", "guard_on_databases"];
+const ON_SERVERS: [&str; 6] =
+    ["on_servers", "on_valkey", "on_proxies", "mysql", "postgres", "guard_on_databases"];
 
 /// Returns the arguments that select all test targets, one list for each call of cargo. Two calls are necessary,
 /// because cargo ignores named targets if `--all-targets` is present.
