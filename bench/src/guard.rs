@@ -18,12 +18,14 @@ use crate::process::is_here;
 use crate::run::{Bench, Row};
 use database::{Database, Kind};
 use folder::Folder;
-use service::Service;
+use service::{Guard, Service};
 use wrk::Load;
 
 pub const ABSENT: &str = "guard, one core, absent ids, 10 M known";
 pub const PRESENT: &str = "guard, one core, present ids, 10 M known";
 pub const ABSENT_P99: &str = "guard, one core, absent ids, 99th percentile";
+pub const AUTHORIZE: &str = "guard, one core, authorize, present ids, 10 M known";
+pub const AUTHORIZE_P99: &str = "guard, one core, authorize, present ids, 99th percentile";
 pub const PRESENT_P99: &str = "guard, one core, present ids, 99th percentile";
 pub const REBUILD: &str = "guard, one core, 99th percentile during rebuilds of 10 M ids";
 pub const ATTACK: &str = "guard, one core, 99th percentile of customers during an attack";
@@ -37,10 +39,12 @@ pub const COMMIT_POSTGRES: &str = "guard, 99th percentile from commit to passing
 
 pub const TAMIS: &str = "tamis guard";
 pub const NGINX: &str = "nginx, return 404";
+pub const NGINX_204: &str = "nginx, return 204";
 pub const HAPROXY: &str = "haproxy, list of ids";
 
 /// The cases whose source is a list of ids.
-const LIST_CASES: [&str; 6] = [ABSENT, PRESENT, ABSENT_P99, PRESENT_P99, REBUILD, ATTACK];
+const LIST_CASES: [&str; 8] =
+    [ABSENT, PRESENT, ABSENT_P99, PRESENT_P99, AUTHORIZE, AUTHORIZE_P99, REBUILD, ATTACK];
 /// The cases whose source is a database.
 const DATABASE_CASES: [(Kind, [&str; 3]); 2] = [
     (Kind::MariaDb, [READ_MARIADB, RESTART_MARIADB, COMMIT_MARIADB]),
@@ -115,6 +119,9 @@ fn with_list(bench: &mut Bench, folder: &Folder, upstream: u16) -> Result<(), St
     if wants(bench, &[ABSENT, PRESENT, ABSENT_P99, PRESENT_P99]) {
         beside_rivals(bench, folder, &guard.service, upstream, ids)?;
     }
+    if wants(bench, &[AUTHORIZE, AUTHORIZE_P99]) {
+        authorize(bench, folder, &guard, ids)?;
+    }
     if bench.wants(REBUILD) {
         rebuild::measure(bench, folder, &guard, ids)?;
     }
@@ -132,16 +139,41 @@ fn beside_rivals(
     ids: u64,
 ) -> Result<(), String> {
     let floor = Service::nginx(folder, "0", "return 404 '{\"code\":404,\"message\":\"absent\"}'")?;
-    let mut contenders = vec![(TAMIS, guard)];
+    let mut contenders = vec![(TAMIS, Contender::from(guard))];
     let haproxy = is_here("haproxy").then(|| Service::haproxy(folder, upstream)).transpose()?;
     match &haproxy {
-        Some(haproxy) => contenders.push((HAPROXY, haproxy)),
+        Some(haproxy) => contenders.push((HAPROXY, haproxy.into())),
         None => println!("  haproxy is not installed: its rows are left out"),
     }
     let seconds = if bench.quick { 1 } else { 5 };
-    let absent = [&[(NGINX, &floor)][..], &contenders].concat();
+    let absent = [&[(NGINX, Contender::from(&floor))][..], &contenders].concat();
     race(bench, folder, [ABSENT, ABSENT_P99], &absent, &Load::full(ids, true, seconds))?;
     race(bench, folder, [PRESENT, PRESENT_P99], &contenders, &Load::full(ids, false, seconds))
+}
+
+/// Measures the answers to the questions of nginx. The floor is an nginx that answers each question with 204.
+fn authorize(bench: &mut Bench, folder: &Folder, guard: &Guard, ids: u64) -> Result<(), String> {
+    let floor = Service::nginx(folder, "0", "return 204")?;
+    let seconds = if bench.quick { 1 } else { 5 };
+    let load = Load { is_question: true, ..Load::full(ids, false, seconds) };
+    let contenders = [
+        (NGINX_204, Contender { service: &floor, port: floor.port }),
+        (TAMIS, Contender { service: &guard.service, port: guard.authorize }),
+    ];
+    race(bench, folder, [AUTHORIZE, AUTHORIZE_P99], &contenders, &load)
+}
+
+/// A program of a race, and the port to which the requests go.
+#[derive(Clone, Copy)]
+struct Contender<'s> {
+    service: &'s Service,
+    port: u16,
+}
+
+impl<'s> From<&'s Service> for Contender<'s> {
+    fn from(service: &'s Service) -> Self {
+        Self { service, port: service.port }
+    }
 }
 
 /// Measures the contenders in turn, for several rounds. `cases` are the case for the times and the
@@ -150,20 +182,21 @@ fn race(
     bench: &mut Bench,
     folder: &Folder,
     cases: [&str; 2],
-    contenders: &[(&str, &Service)],
+    contenders: &[(&str, Contender<'_>)],
     load: &Load,
 ) -> Result<(), String> {
     println!("\n{}\n{}", cases[0], cases[1]);
     let rows = |case| contenders.iter().map(move |(name, _)| Row::new(case, name));
     let (mut times, mut latencies): (Vec<_>, Vec<_>) =
         (rows(cases[0]).collect(), rows(cases[1]).collect());
-    for (row, (_, service)) in times.iter_mut().zip(contenders) {
-        row.peak_mib = Some(service.process.resident_bytes()? as f64 / f64::from(1 << 20));
+    for (row, (_, contender)) in times.iter_mut().zip(contenders) {
+        row.peak_mib =
+            Some(contender.service.process.resident_bytes()? as f64 / f64::from(1 << 20));
     }
     for _ in 0..bench.rounds {
-        for (i, (name, service)) in contenders.iter().enumerate() {
+        for (i, (name, contender)) in contenders.iter().enumerate() {
             let measured =
-                wrk::run(folder, service.port, load).map_err(|why| format!("{name}: {why}"))?;
+                wrk::run(folder, contender.port, load).map_err(|why| format!("{name}: {why}"))?;
             times[i].rounds.push(measured.nanos);
             latencies[i].rounds.push(measured.p99_nanos);
         }

@@ -64,9 +64,10 @@ impl Service {
     /// Starts the guard with a configuration for a set `products`, and waits until the set is
     /// synced. `source` is the table of the set in TOML.
     pub fn tamis(folder: &Folder, upstream: u16, source: &str) -> Result<Guard, String> {
-        let (port, admin) = (free_port()?, free_port()?);
+        let (port, authorize, admin) = (free_port()?, free_port()?, free_port()?);
         let config = format!(
-            "[proxy]\nlisten = \"127.0.0.1:{port}\"\nupstream = \"http://127.0.0.1:{upstream}\"\n\
+            "[authorize]\nlisten = \"127.0.0.1:{authorize}\"\nproxy = \"nginx\"\n\
+             [proxy]\nlisten = \"127.0.0.1:{port}\"\nupstream = \"http://127.0.0.1:{upstream}\"\n\
              [admin]\nlisten = \"127.0.0.1:{admin}\"\ntoken = \"{TOKEN}\"\n\
              [[route]]\npath = \"/products/{{id}}\"\nids = {{ \"path:id\" = \"products\" }}\n\
              [ids.products]\n{source}\n"
@@ -76,7 +77,7 @@ impl Service {
         command.args(["guard", "--threads", "1", "--config"]).arg(path);
         // The guard lets all requests pass until it has read the ids.
         let service = Self::start("0", &command, port, |answer| answer.contains(" 404 "))?;
-        Ok(Guard { service, admin })
+        Ok(Guard { service, authorize, admin })
     }
 
     /// Starts a program on a core. Waits until `is_ready` accepts the response to a request for an
@@ -106,9 +107,10 @@ fn ask(port: u16, id: u64) -> std::io::Result<String> {
     send(port, &format!("GET /products/{id} HTTP/1.1"))
 }
 
-/// The guard with its admin address.
+/// The guard with its admin address, and the address for the questions of nginx.
 pub struct Guard {
     pub service: Service,
+    pub authorize: u16,
     admin: u16,
 }
 

@@ -16,12 +16,14 @@ pub struct Load {
     /// The pause of a connection between two requests, in milliseconds.
     pub pause_millis: u32,
     pub seconds: u32,
+    /// True if the requests are the questions of nginx (`auth_request`).
+    pub is_question: bool,
 }
 
 impl Load {
     /// Returns a load of 64 connections without pauses.
     pub fn full(ids: u64, is_absent: bool, seconds: u32) -> Self {
-        Self { ids, is_absent, connections: 64, pause_millis: 0, seconds }
+        Self { ids, is_absent, connections: 64, pause_millis: 0, seconds, is_question: false }
     }
 
     fn script(&self) -> String {
@@ -34,9 +36,16 @@ impl Load {
             0 => String::new(),
             millis => format!("function delay() return math.random(0, {}) end\n", 2 * millis),
         };
+        let format = match self.is_question {
+            false => "wrk.format('GET', '/products/' .. id)",
+            true => {
+                "wrk.format('GET', '/_guard', \
+                 { ['X-Original-URI'] = '/products/' .. id, ['X-Original-Method'] = 'GET' })"
+            }
+        };
         format!(
             "math.randomseed(7)\nlocal n = 0\n{delay}\
-             function request()\n  {next}\n  return wrk.format('GET', '/products/' .. id)\nend\n"
+             function request()\n  {next}\n  return {format}\nend\n"
         )
     }
 }
