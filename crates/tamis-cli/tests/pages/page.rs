@@ -27,7 +27,13 @@ struct Marks {
     setup: Option<String>,
     not_run: Option<String>,
     varies: Vec<String>,
+    /// The name of the file to which the test writes the block.
+    file: Option<String>,
 }
+
+/// The languages of blocks without commands. The test does not run these blocks.
+const TEXTS: [&str; 9] =
+    ["text", "toml", "yaml", "rust", "python", "nginx", "haproxy", "lua", "caddyfile"];
 
 impl Page {
     /// Parses a page of Markdown.
@@ -55,6 +61,7 @@ impl Page {
                 marks.line = line;
                 match comment.split_once(':').map(|(key, value)| (key, value.trim())) {
                     Some(("setup", commands)) => marks.setup = Some(commands.into()),
+                    Some(("file", name)) => marks.file = Some(name.into()),
                     Some(("not run", reason)) => marks.not_run = Some(reason.into()),
                     Some(("varies", words)) => {
                         marks.varies = words.split_whitespace().map(str::to_owned).collect();
@@ -91,9 +98,14 @@ impl Page {
         let mut steps = match language {
             "console" => console(block)?,
             "sh" => sh(block),
-            "text" | "toml" | "yaml" | "rust" | "python" if marks.line == 0 => return Ok(()),
-            "text" | "toml" | "yaml" | "rust" | "python" => {
-                return Err("a comment above a block without commands".into());
+            language if TEXTS.contains(&language) && marks.line == 0 => return Ok(()),
+            language if TEXTS.contains(&language) => {
+                let Some(file) = &marks.file else {
+                    return Err("a comment above a block without commands".into());
+                };
+                let lines: String = block.iter().map(|(_, text)| format!("{text}\n")).collect();
+                let command = format!("cat > {file} <<'END OF FILE'\n{lines}END OF FILE");
+                vec![Step { line, command, ..Step::default() }]
             }
             _ => return Err(format!("no test knows blocks of '{language}'")),
         };
