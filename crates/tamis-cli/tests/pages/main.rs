@@ -18,6 +18,9 @@
 //!   that word is compared;
 //! * `<!-- not run: reason -->` skips the block.
 //!
+//! The comment `<!-- short form -->` marks a Chinese page that lacks parts of the English page. The test ignores this
+//! comment.
+//!
 //! All commands of a page run in one bash, in a folder that contains only a copy of `examples`.
 //! `prelude.sh` defines the differences from the reader's terminal. The test uses the machine's
 //! `redis-cli` if it is of Redis 7 or newer, and a replacement otherwise.

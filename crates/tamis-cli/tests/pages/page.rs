@@ -66,6 +66,8 @@ impl Page {
                     Some(("varies", words)) => {
                         marks.varies = words.split_whitespace().map(str::to_owned).collect();
                     }
+                    // `cargo xtask languages` reads this mark of the page.
+                    None if comment == "short form" => marks = Marks::default(),
                     _ => return wrong("an unknown comment"),
                 }
             } else if let Some(language) = text.strip_prefix("```") {
@@ -193,6 +195,12 @@ mod tests {
         assert_eq!(commands, ["seq 3 > a", "cat a", "true"]);
         assert_eq!(page.not_run, [(15, "slow".into())]);
         assert!(page.steps[1].shows("1\n2\n3\n") && !page.steps[1].shows("1\n2\n"));
+    }
+
+    #[test]
+    fn the_mark_of_a_short_page_needs_no_block() {
+        let page = Page::parse("a.md", "# A\n\n<!-- short form -->\n\ntext\n").unwrap();
+        assert_eq!((page.steps, page.not_run), (vec![], vec![]));
     }
 
     #[test]
