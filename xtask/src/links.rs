@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 
 use crate::tools::{Outcome, root};
 
-/// The folders that contain pages, without `docs`. [`check`] also reads all folders below `docs`.
+/// The folders that contain pages, without `docs`. [`pages`] also reads all folders below `docs`.
 const FOLDERS: [&str; 2] = ["", "examples"];
 
-/// Checks every relative link of every page. Returns an error that lists all broken links.
-pub fn check() -> Outcome {
+/// Returns the paths of all pages.
+pub fn pages() -> Vec<PathBuf> {
     let mut pages = Vec::new();
     for folder in FOLDERS {
         pages.extend(markdown(&root().join(folder)));
@@ -19,8 +19,14 @@ pub fn check() -> Outcome {
         pages.extend(markdown(&folder));
         folders.extend(entries(&folder).filter(|path| path.is_dir()));
     }
+    pages.sort();
+    pages
+}
+
+/// Checks every relative link of every page. Returns an error that lists all broken links.
+pub fn check() -> Outcome {
     let mut dead = Vec::new();
-    for page in &pages {
+    for page in &pages() {
         let text =
             fs::read_to_string(page).map_err(|error| format!("{}: {error}", page.display()))?;
         let folder = page.parent().unwrap_or(root());

@@ -9,6 +9,7 @@ mod databases;
 mod fuzz;
 mod r#gen;
 mod glibc;
+mod languages;
 mod lines;
 mod links;
 mod npm;
@@ -52,6 +53,7 @@ usage: cargo xtask TASK
                   prints the files, where they are uploaded, and the commands
   bench [--filter TEXT] [--quick] [--rounds N] [--out FOLDER]
                   measures Tamis beside its rivals and what memory can do
+  languages       compares the English and the Chinese version of each page
   lines           prints how many lines of code and of tests each crate has
   sentences FOLDER [--count N] [--seed N]
                   draws sentences (200) from comments or pages, for a reader who judges them";
@@ -71,6 +73,7 @@ fn main() -> ExitCode {
         Some((&"site", rest)) => site::run(rest),
         Some((&"release", rest)) => release::run(rest),
         Some((&"bench", rest)) => bench::run(rest),
+        Some((&"languages", [])) => languages::check(),
         Some((&"lines", [])) => lines::run(),
         Some((&"sentences", rest)) => sentences::run(rest),
         Some((&"gen", rest)) => r#gen::run(rest),

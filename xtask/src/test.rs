@@ -15,7 +15,7 @@ use crate::setup;
 use crate::steps::Steps;
 use crate::test_programs::{self, SELECTION, TestProgram, cargo_with_lints, has_clippy};
 use crate::tools::{Outcome, cargo, works};
-use crate::{console, databases, links, proxies, rustdoc, servers};
+use crate::{console, databases, languages, links, proxies, rustdoc, servers};
 
 /// The time limit of one command. The slowest command is the first build. On two old and busy CPU cores, this build
 /// took half of the limit.
@@ -92,6 +92,7 @@ fn compiles(steps: &Steps) -> Outcome {
     steps.run("the library without the standard library", &mut none)?;
     guard_features(steps)?;
     steps.check("links of the pages", links::check)?;
+    steps.check("pages in two languages", languages::check)?;
     steps.run("loom", &mut loom())?;
     miri(steps)
 }
