@@ -80,7 +80,16 @@ fn main() -> Result<(), Box<dyn Error>> {
             (Some(server), url)
         }
     };
-    let node = || SingleNode::new(&url, Patience::default());
+    run(items, &url)
+}
+
+/// Runs the experiment on a server, and prints the table.
+///
+/// # Errors
+///
+/// Errors of the server, and an inserted item that is not found.
+pub fn run(items: u32, url: &str) -> Result<(), Box<dyn Error>> {
+    let node = || SingleNode::new(url, Patience::default());
     let mut fixed =
         guava::create(items.into(), RATE, GuavaStrategy::Mitz64, GuavaRelease::Until33)?;
     let bitmaps = BitmapsFilter::open_or_create(node()?, items.into(), RATE)?;
@@ -137,7 +146,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     native.delete()?;
     bitmaps.reset()?;
-    let mut redis = redis::Client::open(&url[..])?.get_connection()?;
+    let mut redis = redis::Client::open(url)?.get_connection()?;
     let _: i64 = redis::cmd("DEL").arg("cursor").arg("bloomfilter-0").query(&mut redis)?;
     Ok(())
 }

@@ -3,6 +3,7 @@
 //!
 //! `cargo xtask setup` installs Redis.
 
+mod article;
 mod async_client;
 mod async_shared_use;
 mod cluster;
