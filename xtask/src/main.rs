@@ -9,6 +9,7 @@ mod databases;
 mod fuzz;
 mod r#gen;
 mod glibc;
+mod java;
 mod languages;
 mod lines;
 mod links;

@@ -6,12 +6,12 @@
 use std::process::Command;
 
 use crate::tools::{Outcome, cargo, debian_packages, works};
-use crate::{clients, console, databases, proxies, servers};
+use crate::{clients, console, databases, java, proxies, servers};
 
 /// The name of a Debian package, and a function that tests whether the content of the package is installed.
 type Package = (&'static str, fn() -> bool);
 
-const PACKAGES: [Package; 9] = [
+const PACKAGES: [Package; 11] = [
     // libFuzzer needs a C++ compiler. zstd and the linker need the C compiler, which `g++` also installs.
     ("g++", || works(&mut Command::new("c++"))),
     // The build generates the bindings of the module from C headers, which requires libclang. The build and the
@@ -26,6 +26,8 @@ const PACKAGES: [Package; 9] = [
     ("chromium", console::has_chromium),
     // Debian's Chromium package does not require fonts. Without a font, Chromium shows no text.
     ("fonts-liberation", has_fonts),
+    ("openjdk-17-jdk-headless", java::has_jdk),
+    ("libguava-java", java::has_guava),
 ];
 
 /// Installs all missing software.
@@ -77,6 +79,7 @@ pub fn clients() -> Outcome {
     report("the tests with redis-py are skipped", clients::python().map(drop));
     report("the tests with node-redis are skipped", clients::node());
     report("the tests with redis-cli are skipped", clients::debian());
+    report("the tests with Java are skipped", java::installed());
     report("the tests of the module and of filters in bitmaps are skipped", servers::installed());
     report("the tests of the guard beside other proxies are skipped", proxies::installed());
     Ok(())

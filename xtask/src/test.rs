@@ -15,7 +15,7 @@ use crate::setup;
 use crate::steps::Steps;
 use crate::test_programs::{self, SELECTION, TestProgram, cargo_with_lints, has_clippy};
 use crate::tools::{Outcome, cargo, works};
-use crate::{console, databases, languages, links, proxies, rustdoc, servers};
+use crate::{console, databases, java, languages, links, proxies, rustdoc, servers};
 
 /// The time limit of one command. The slowest command is the first build. On two old and busy CPU cores, this build
 /// took half of the limit.
@@ -72,6 +72,7 @@ fn waits(steps: &Steps, programs: &[TestProgram]) -> Outcome {
     servers::test(steps, programs)?;
     proxies::test(steps, programs)?;
     clients::test(steps)?;
+    java::test(steps)?;
     steps.check("the README's first commands", first_commands)?;
     console::test(steps)
 }

@@ -6,8 +6,8 @@
 //! * `console`: a command after `$ `, and below it everything that the command prints on stdout and
 //!   stderr;
 //! * `sh`: commands, one per line, whose output is not compared;
-//! * `text`, `toml`, `yaml`, `rust` or `python`: no commands. Any other language fails. The tests of the
-//!   Python package run the programs in Python.
+//! * `text`, `toml`, `yaml`, `rust`, `python` or `java`: no commands. Any other language fails. The tests of
+//!   the Python package run the programs in Python. `cargo xtask test` compiles the code in Java.
 //!
 //! Each command must succeed. `...` in a line of output matches any text. A comment before a block
 //! changes how the block runs:
@@ -103,6 +103,25 @@ fn each_page_begins_with_what_its_reader_can_do() {
         wrong.is_empty(),
         "the first paragraph says 'After reading this page you can ...': {wrong:?}"
     );
+}
+
+/// `cargo xtask test` compiles and runs only the code of the English page.
+#[test]
+fn the_chinese_page_of_java_has_the_code_of_the_english_page() {
+    let blocks = |name: &str| -> Vec<String> {
+        let text = fs::read_to_string(Path::new(ROOT).join(name)).unwrap();
+        let fenced = text.split("```").skip(1).step_by(2);
+        let is_code = |block: &&str| {
+            ["java\n", "toml\n", "rust\n", "yaml\n"].iter().any(|it| block.starts_with(it))
+        };
+        fenced.filter(is_code).map(str::to_owned).collect()
+    };
+    let (english, chinese) = (blocks("docs/java-spring.md"), blocks("docs/java-spring.zh-CN.md"));
+    assert!(english.len() > 10);
+    assert_eq!(chinese.len(), english.len(), "blocks of code");
+    for (english, chinese) in english.iter().zip(&chinese) {
+        assert_eq!(chinese, english);
+    }
 }
 
 /// Runs the steps of a page, and returns a text for each that failed.

@@ -32,8 +32,8 @@ struct Marks {
 }
 
 /// The languages of blocks without commands. The test does not run these blocks.
-const TEXTS: [&str; 9] =
-    ["text", "toml", "yaml", "rust", "python", "nginx", "haproxy", "lua", "caddyfile"];
+const TEXTS: [&str; 10] =
+    ["text", "toml", "yaml", "rust", "python", "java", "nginx", "haproxy", "lua", "caddyfile"];
 
 impl Page {
     /// Parses a page of Markdown.

@@ -1,0 +1,5 @@
+package io.lettuce.core.codec;
+
+public class ByteArrayCodec implements RedisCodec<byte[], byte[]> {
+    public static final ByteArrayCodec INSTANCE = new ByteArrayCodec();
+}

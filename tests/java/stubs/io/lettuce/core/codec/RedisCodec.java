@@ -1,0 +1,4 @@
+package io.lettuce.core.codec;
+
+public interface RedisCodec<K, V> {
+}

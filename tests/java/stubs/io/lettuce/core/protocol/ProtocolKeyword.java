@@ -1,0 +1,8 @@
+package io.lettuce.core.protocol;
+
+public interface ProtocolKeyword {
+    byte[] getBytes();
+
+    @Override
+    String toString();
+}

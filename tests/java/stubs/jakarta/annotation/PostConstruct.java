@@ -1,0 +1,4 @@
+package jakarta.annotation;
+
+public @interface PostConstruct {
+}

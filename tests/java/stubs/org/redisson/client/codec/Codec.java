@@ -1,0 +1,4 @@
+package org.redisson.client.codec;
+
+public interface Codec {
+}

@@ -1,0 +1,4 @@
+package org.springframework.context.annotation;
+
+public @interface Configuration {
+}

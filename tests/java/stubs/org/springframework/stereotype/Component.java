@@ -1,0 +1,4 @@
+package org.springframework.stereotype;
+
+public @interface Component {
+}
