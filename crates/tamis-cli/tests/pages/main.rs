@@ -105,6 +105,30 @@ fn each_page_begins_with_what_its_reader_can_do() {
     );
 }
 
+/// The table names commands in its last column, and a block below the table runs them.
+#[test]
+fn each_command_in_the_table_of_scenarios_runs() {
+    for name in ["docs/scenarios.md", "docs/scenarios.zh-CN.md"] {
+        let path = Path::new(ROOT).join(name);
+        let text = fs::read_to_string(&path).unwrap();
+        let page = read(&path);
+        let rows = text.lines().filter(|line| line.starts_with("| ")).skip(2);
+        let mut named = Vec::new();
+        for row in rows {
+            let cell = row.trim_end_matches(" |").rsplit(" | ").next().unwrap();
+            let code = cell.split('`').skip(1).step_by(2);
+            named.extend(code.filter(|code| code.starts_with("tamis ") || code.contains("-cli ")));
+        }
+        assert!(named.len() > 12, "{name}: {named:?}");
+        for command in named {
+            assert!(
+                page.steps.iter().any(|step| step.command == command),
+                "{name}: no block runs {command}"
+            );
+        }
+    }
+}
+
 /// `cargo xtask test` compiles and runs only the code of the English page.
 #[test]
 fn the_chinese_page_of_java_has_the_code_of_the_english_page() {
