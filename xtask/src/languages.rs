@@ -8,10 +8,13 @@
 //! * the figures in each row of each table. `10 M` and `1000 万` are equal figures.
 //! * the links. Each version links to the other version, and a Chinese page links to Chinese pages where these exist.
 //!
+//! The check also finds words that the glossary rules out.
+//!
 //! A Chinese page with the comment `<!-- short form -->` may lack blocks, words, rows and figures of the English page. All
 //! other content of the short page must occur in the English page.
 
 mod figures;
+mod glossary;
 mod page;
 
 use std::fmt::Display;
@@ -24,6 +27,9 @@ use page::{Block, Page, Row};
 /// The end of the file name of a Chinese page.
 const CHINESE: &str = ".zh-CN.md";
 
+/// The page with the terms of the Chinese pages.
+const GLOSSARY: &str = "docs/glossary.zh-CN.md";
+
 /// Compares all pages that have a Chinese version.
 ///
 /// # Errors
@@ -31,6 +37,7 @@ const CHINESE: &str = ".zh-CN.md";
 /// Returns a line for each difference, with the file and the line number.
 pub fn check() -> Outcome {
     let mut wrong = Vec::new();
+    let glossary = read_text(&root().join(GLOSSARY))?;
     for path in links::pages() {
         let name = path.strip_prefix(root()).unwrap_or(&path).display().to_string();
         let Some(stem) = name.strip_suffix(CHINESE) else { continue };
@@ -39,10 +46,17 @@ pub fn check() -> Outcome {
             wrong.push(format!("{name}: the page {english} is missing"));
             continue;
         }
-        let read = |name: &str| -> Result<Page, String> {
-            Page::parse(name, &read_text(&root().join(name))?)
-        };
-        let (english, chinese) = (read(&english)?, read(&name)?);
+        let text = read_text(&path)?;
+        if name != GLOSSARY {
+            let found = glossary::wrong_words(&glossary, &text);
+            wrong.extend(
+                found.map(|(line, word)| {
+                    format!("{name}:{line}: {word} is not a term of {GLOSSARY}")
+                }),
+            );
+        }
+        let chinese = Page::parse(&name, &text)?;
+        let english = Page::parse(&english, &read_text(&root().join(&english))?)?;
         wrong.extend(compare(&english, &chinese));
         let has_chinese = |target: &str| {
             let folder = path.parent().unwrap_or(root());
