@@ -111,9 +111,11 @@ test("the search finds Chinese words", async (t) => {
   for (const [word, address] of Object.entries(words)) {
     const expected = pagesWith(word);
     assert.ok(expected.includes(`zh-CN/${address}`), `${word}: ${expected}`);
-    const found = await search(t, "zh-CN/", word, word === "误判率" ? PHONE : DESKTOP);
     // The pages with all parts of the word come before the pages with some parts.
-    assert.deepEqual(found.slice(0, expected.length).sort(), expected, word);
+    const found = (await search(t, "zh-CN/", word, word === "误判率" ? PHONE : DESKTOP)).slice(0, expected.length);
+    assert.deepEqual(found.filter((page) => !expected.includes(page)), [], word);
+    // The list shows ten pages until the reader scrolls.
+    assert.ok(found.length >= Math.min(expected.length, 10), `${word}: ${found}`);
   }
 });
 
