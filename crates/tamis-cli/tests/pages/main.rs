@@ -6,8 +6,9 @@
 //! * `console`: a command after `$ `, and below it everything that the command prints on stdout and
 //!   stderr;
 //! * `sh`: commands, one per line, whose output is not compared;
-//! * `text`, `toml`, `yaml`, `rust`, `python` or `java`: no commands. Any other language fails. The tests of
-//!   the Python package run the programs in Python. `cargo xtask test` compiles the code in Java.
+//! * `text`, `toml`, `yaml`, `rust`, `python`, `java`, `nginx`, `haproxy`, `lua` or `caddyfile`: no commands.
+//!   Any other language fails. The tests of the Python package run the programs in Python. `cargo xtask test`
+//!   compiles the code in Java.
 //!
 //! Each command must succeed. `...` in a line of output matches any text. A comment before a block
 //! changes how the block runs:
@@ -16,7 +17,8 @@
 //!   files;
 //! * `<!-- varies: word word -->` lists first words: of a line that begins with one of them, only
 //!   that word is compared;
-//! * `<!-- not run: reason -->` skips the block.
+//! * `<!-- not run: reason -->` skips the block;
+//! * `<!-- file: NAME -->` writes a block without commands to a file in the folder of the page.
 //!
 //! The comment `<!-- short form -->` marks a Chinese page that lacks parts of the English page. The test ignores this
 //! comment.
@@ -105,7 +107,7 @@ fn each_page_begins_with_what_its_reader_can_do() {
     );
 }
 
-/// The table names commands in its last column, and a block below the table runs them.
+/// The last column of the table names commands, and a block below the table runs the same commands.
 #[test]
 fn each_command_in_the_table_of_scenarios_runs() {
     for name in ["docs/scenarios.md", "docs/scenarios.zh-CN.md"] {

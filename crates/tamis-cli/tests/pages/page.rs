@@ -31,8 +31,8 @@ struct Marks {
     file: Option<String>,
 }
 
-/// The languages of blocks without commands. The test does not run these blocks.
-const TEXTS: [&str; 10] =
+/// The languages of blocks without commands. The test only writes a block with the comment `file` to its file.
+const WITHOUT_COMMANDS: [&str; 10] =
     ["text", "toml", "yaml", "rust", "python", "java", "nginx", "haproxy", "lua", "caddyfile"];
 
 impl Page {
@@ -100,8 +100,8 @@ impl Page {
         let mut steps = match language {
             "console" => console(block)?,
             "sh" => sh(block),
-            language if TEXTS.contains(&language) && marks.line == 0 => return Ok(()),
-            language if TEXTS.contains(&language) => {
+            language if WITHOUT_COMMANDS.contains(&language) && marks.line == 0 => return Ok(()),
+            language if WITHOUT_COMMANDS.contains(&language) => {
                 let Some(file) = &marks.file else {
                     return Err("a comment above a block without commands".into());
                 };
