@@ -38,7 +38,11 @@ pub fn test(steps: &Steps) -> Outcome {
     Ok(())
 }
 
-/// Returns why the tests are skipped, if Java or Guava is missing.
+/// Tests whether Java and Guava are installed.
+///
+/// # Errors
+///
+/// Returns why the tests are skipped.
 pub fn installed() -> Outcome {
     if has_jdk() && has_guava() {
         return Ok(());

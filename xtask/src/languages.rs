@@ -49,11 +49,11 @@ pub fn check() -> Outcome {
         let text = read_text(&path)?;
         if name != GLOSSARY {
             let found = glossary::wrong_words(&glossary, &text);
-            wrong.extend(
-                found.map(|(line, word)| {
-                    format!("{name}:{line}: {word} is not a term of {GLOSSARY}")
-                }),
-            );
+            wrong.extend(found.map(|(line, word)| {
+                format!(
+                    "{name}:{line}: {GLOSSARY} rules out {word}: write the term of the glossary"
+                )
+            }));
         }
         let chinese = Page::parse(&name, &text)?;
         let english = Page::parse(&english, &read_text(&root().join(&english))?)?;
@@ -91,7 +91,7 @@ fn full_blocks(english: &Page, chinese: &Page) -> Option<String> {
     different_numbers("code blocks", english, chinese, |page| page.blocks.len())
 }
 
-/// Returns the first code block of a short page that the English page does not have after the block before.
+/// Returns the first code block of a short page that is missing in the English page after the previous block.
 fn short_blocks(english: &Page, chinese: &Page) -> Option<String> {
     let mut rest = english.blocks.iter();
     let missing = chinese
@@ -192,6 +192,7 @@ fn short_tables(english: &Page, chinese: &Page) -> Vec<String> {
     missing.map(message).collect()
 }
 
+/// Returns a message if the two versions have different numbers of parts, such as tables.
 fn different_numbers(
     what: &str,
     english: &Page,
@@ -205,6 +206,7 @@ fn different_numbers(
     (number != other).then(message)
 }
 
+/// Returns the items with commas, or `nothing`.
 fn list(items: &[impl Display]) -> String {
     let items: Vec<_> = items.iter().map(ToString::to_string).collect();
     if items.is_empty() { "nothing".to_owned() } else { items.join(", ") }

@@ -34,11 +34,11 @@ pub fn test(steps: &Steps, programs: &[TestProgram]) -> Outcome {
     }
 }
 
-/// Unpacks the proxies if they are missing.
+/// Installs the missing proxies in `target/tests/proxies`.
 ///
 /// # Errors
 ///
-/// Returns why a proxy could not be downloaded.
+/// Returns why a proxy cannot be installed.
 pub fn installed() -> Outcome {
     unpack()?;
     let python = python::environment(&format!("{PROXIES}/python"))?;
@@ -66,7 +66,7 @@ fn unpack() -> Outcome {
     match output.status.success() {
         true => Ok(()),
         false => Err(format!(
-            "{}apt-get could not download {packages}",
+            "{}cannot download and unpack {packages}",
             String::from_utf8_lossy(&output.stdout)
         )),
     }

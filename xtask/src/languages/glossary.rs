@@ -7,8 +7,8 @@ pub fn wrong_words<'a>(glossary: &'a str, page: &'a str) -> impl Iterator<Item =
     })
 }
 
-/// Returns the words in the last column of the table. A word with an explanation in parentheses is right with another
-/// meaning, and is left out.
+/// Returns the words in the last column of the table. A word with an explanation in parentheses is wrong only in the
+/// explained meaning, so the function ignores the word.
 fn ruled_out(glossary: &str) -> impl Iterator<Item = &str> {
     let rows = glossary.lines().filter(|line| line.starts_with("| ")).skip(2);
     let cells = rows.filter_map(|row| row.trim_end_matches(['|', ' ']).rsplit('|').next());

@@ -171,7 +171,7 @@ impl Row {
     }
 }
 
-/// Tests whether a sorted list has each item of another sorted list, equally often or more often.
+/// Tests whether a sorted list contains each item of another sorted list at least as often as the other list.
 fn has_all(list: &[String], other: &[String]) -> bool {
     let mut list = list.iter();
     other.iter().all(|item| list.any(|it| it == item))
