@@ -36,8 +36,12 @@ fn installed(path: &str) -> PathBuf {
     path.canonicalize().unwrap_or_else(|_| panic!("{}: run cargo xtask setup", path.display()))
 }
 
-/// Replaces the ports of the page.
+/// The time limit for a question. On a busy machine, a question may take longer than the limit of the page.
+const QUESTION_LIMIT: &str = "2s";
+
+/// Replaces the ports and the time limits of the page.
 fn with_ports(file: &str, ports: Ports) -> String {
+    let file = &replaced(file, "100ms", QUESTION_LIMIT);
     let file = replaced(file, "127.0.0.1:9000", &format!("127.0.0.1:{}", ports.shop));
     replaced(&file, "127.0.0.1:8081", &format!("127.0.0.1:{}", ports.guard))
 }
@@ -135,6 +139,7 @@ impl OtherProxy for Envoy {
             ),
             ("port_value: 8081", format!("port_value: {}", ports.guard)),
             ("port_value: 9000", format!("port_value: {}", ports.shop)),
+            ("0.1s", QUESTION_LIMIT.to_owned()),
         ] {
             text = replaced(&text, from, &to);
         }

@@ -127,6 +127,11 @@ impl<P: OtherProxy> Site<P> {
         Some(Response { status, head: head.to_ascii_lowercase(), body: body.to_owned() })
     }
 
+    /// Tests whether a request for this target has reached the shop.
+    pub fn has_reached_shop_exactly(&self, target: &str) -> bool {
+        self.seen.lock().unwrap().iter().any(|seen| seen == target)
+    }
+
     /// Tests whether a request for a target with this text has reached the shop.
     pub fn has_reached_shop(&self, text: &str) -> bool {
         self.seen.lock().unwrap().iter().any(|target| target.contains(text))

