@@ -23,10 +23,12 @@ fn server(answer: impl FnOnce(TcpStream) + Send + 'static) -> (SocketAddr, JoinH
     (address, std::thread::spawn(move || answer(accept("tamis health", &listener))))
 }
 
-/// Returns the result for a server that sends `reply` and then closes the connection.
+/// Returns the result for a server that reads a request, sends `reply`, and then closes the connection.
 fn health_of(url: &str, reply: impl Into<Vec<u8>>) -> Ended {
     let reply = reply.into();
     let (address, serving) = server(move |mut stream| {
+        // An HTTP client does not accept a response before its request.
+        tamis_testing::read(&mut stream, &mut [0; 1024]);
         // The client may close the connection before the server has sent the whole reply.
         _ = stream.write_all(&reply);
         _ = stream.shutdown(std::net::Shutdown::Write);
