@@ -1,27 +1,15 @@
 //! Parses the table `[authorize]`, and rejects settings that need the responses of the program.
 
-use std::net::SocketAddr;
-
 use crate::config::file;
-use crate::config::proxy::address;
+use crate::config::proxy::addresses;
 use crate::config::setting::{InvalidValue, bytes, invalid, set_to};
 use crate::config::source::SourceTable;
-use crate::config::units::OneOrMany;
 use crate::http::authorize::AuthorizeOptions;
 use crate::request::route::Route;
 
 /// Returns the settings of the server for another proxy.
 pub(super) fn authorize(table: &file::Authorize) -> Result<AuthorizeOptions, InvalidValue> {
-    let listen = match table.listen.clone().map(OneOrMany::into_vec) {
-        None => vec![SocketAddr::from(([127, 0, 0, 1], 8081))],
-        Some(addresses) => {
-            let parse = |text: &String| address("authorize.listen", text);
-            addresses.iter().map(parse).collect::<Result<_, _>>()?
-        }
-    };
-    if listen.is_empty() {
-        return Err(invalid("authorize.listen", "write at least one address"));
-    }
+    let listen = addresses("authorize.listen", table.listen.as_ref(), 8081)?;
     if table.bodies && !table.proxy.passes_bodies() {
         let message = format!("{} passes no bodies on: remove the field", table.proxy.name());
         return Err(invalid("authorize.bodies", message));

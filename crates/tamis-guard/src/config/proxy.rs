@@ -13,16 +13,7 @@ pub(super) fn proxy(table: &file::Proxy, folder: &Path) -> Result<ProxyOptions, 
     let upstream = table.upstream.parse();
     let upstream = upstream.map_err(|error| invalid("proxy.upstream", error))?;
     let mut options = ProxyOptions::new(upstream);
-    let listen = table.listen.clone().map(OneOrMany::into_vec);
-    options.listen = match listen {
-        None => vec![SocketAddr::from(([127, 0, 0, 1], 8080))],
-        Some(addresses) => {
-            addresses.iter().map(|it| address("proxy.listen", it)).collect::<Result<_, _>>()?
-        }
-    };
-    if options.listen.is_empty() {
-        return Err(invalid("proxy.listen", "write at least one address"));
-    }
+    options.listen = addresses("proxy.listen", table.listen.as_ref(), 8080)?;
     let path = |path: &PathBuf| folder.join(path);
     options.tls = table
         .tls
@@ -43,6 +34,20 @@ pub(super) fn proxy(table: &file::Proxy, folder: &Path) -> Result<ProxyOptions, 
     options.gives_request_ids = table.request_ids;
     options.check().map_err(|error| invalid("proxy", error))?;
     Ok(options)
+}
+
+/// Parses the addresses of a field. Without the field, returns the port `port` of 127.0.0.1.
+pub(super) fn addresses(
+    field: &str,
+    texts: Option<&OneOrMany<String>>,
+    port: u16,
+) -> Result<Vec<SocketAddr>, InvalidValue> {
+    let Some(texts) = texts else { return Ok(vec![SocketAddr::from(([127, 0, 0, 1], port))]) };
+    let texts = texts.clone().into_vec();
+    if texts.is_empty() {
+        return Err(invalid(field, "write at least one address"));
+    }
+    texts.iter().map(|text| address(field, text)).collect()
 }
 
 /// Parses an address such as `0.0.0.0:8080` or `localhost:8080`.
