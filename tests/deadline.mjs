@@ -1,5 +1,7 @@
-// Tests of Node.js and starts of processes, with a deadline.
+// Tests of Node.js, and processes that they start. Both have a deadline.
 
+import { spawn } from "node:child_process";
+import { once } from "node:events";
 import * as node from "node:test";
 
 /** The longest time of a test, in milliseconds. */
@@ -13,6 +15,27 @@ export const after = (run) => node.after(run, { timeout: DEADLINE });
 export function test(name, ...rest) {
   const run = rest.pop();
   return node.test(name, { timeout: DEADLINE, ...rest[0] }, run);
+}
+
+/** Every process that a test has started and not ended. */
+const children = new Set();
+
+// A child that runs keeps Node.js from ending. When a hook of a test fails, Node.js skips the test's other hooks: the child is
+// therefore ended here too.
+after(() => Promise.all([...children].map(end)));
+
+/** Starts a process whose stderr can be read; `stdio` replaces this. */
+export function start(program, args, stdio = ["ignore", "ignore", "pipe"]) {
+  const child = spawn(program, args, { stdio });
+  children.add(child);
+  return child;
+}
+
+/** Kills a process and waits for its end: from then on, it writes no file. */
+export async function end(child) {
+  child.kill("SIGKILL");
+  if (child.exitCode === null && child.signalCode === null) await once(child, "exit");
+  children.delete(child);
 }
 
 /** Waits until `find` returns a value for the text that a process has written. Fails with the text if the process ends. */

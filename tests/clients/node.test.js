@@ -4,14 +4,13 @@
 // node-redis talks to a Redis or Valkey server with the module of Tamis.
 
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { once } from "node:events";
 import { createRequire } from "node:module";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { after, before, started, test } from "../deadline.mjs";
+import { after, before, end, start, started, test } from "../deadline.mjs";
 
 const require = createRequire(join(process.env.MODULES, "node_modules", "any.js"));
 const { createClient } = require("redis");
@@ -25,11 +24,11 @@ before(async () => {
   if (process.env.MODULE) {
     port = await freePort();
     const words = ["--port", port, "--dir", dir, "--save", "", "--loadmodule", process.env.MODULE];
-    server = spawn(process.env.SERVER, words, { stdio: ["ignore", "pipe", "ignore"] });
+    server = start(process.env.SERVER, words, ["ignore", "pipe", "ignore"]);
     await started(server, server.stdout, (log) => log.includes("Ready to accept connections"));
     return;
   }
-  server = spawn(process.env.TAMIS, ["serve", "--port", "0", "--dir", dir], { stdio: ["ignore", "ignore", "pipe"] });
+  server = start(process.env.TAMIS, ["serve", "--port", "0", "--dir", dir]);
   port = Number((await started(server, server.stderr, (log) => /ready.*address=[^ ]*:(\d+)/.exec(log)))[1]);
 });
 
@@ -41,8 +40,8 @@ async function freePort() {
   return port;
 }
 
-after(() => {
-  server.kill("SIGKILL");
+after(async () => {
+  await end(server);
   rmSync(dir, { recursive: true, force: true });
 });
 

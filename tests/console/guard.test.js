@@ -1,19 +1,21 @@
 // The console of the guard in Chromium: the demo, sets and routes of a configuration, both languages, both themes.
 
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { started, test } from "../deadline.mjs";
+import { end, start, started, test } from "../deadline.mjs";
 import { everyTextIsThere, faint, HOSTILE, page, picture, pictures, program, unnamed } from "./browser.js";
 
-/** Starts a guard. Returns the address of its console, and of its proxy. */
-async function guard(t, args) {
-  const child = spawn(program, ["guard", ...args], { stdio: ["ignore", "ignore", "pipe"] });
-  t.after(() => child.kill("SIGKILL"));
+/** Starts a guard. Returns the address of its console, and of its proxy. The test ends the guard, then removes `folder`. */
+async function guard(t, args, folder = undefined) {
+  const child = start(program, ["guard", ...args]);
+  t.after(async () => {
+    await end(child);
+    if (folder) rmSync(folder, { recursive: true, force: true });
+  });
   const [url, proxy] = await started(child, child.stderr, (log) => {
     const console = /console.* url=(http:[^ \n]*)/.exec(log);
     const proxy = /ready for requests address=([^ \n]*)/.exec(log) ?? /url=http:\/\/([^/]*)\/pms/.exec(log);
@@ -36,7 +38,6 @@ async function shop(t, more = "") {
   await once(upstream, "listening");
   t.after(() => { upstream.close(); upstream.closeAllConnections(); });
   const folder = mkdtempSync(join(tmpdir(), "tamis-guard-console-"));
-  t.after(() => rmSync(folder, { recursive: true, force: true }));
   writeFileSync(join(folder, "ids.txt"), "1\n2\n3\n4\n5\n6\n7\n8\n9\n");
   writeFileSync(join(folder, "guard.toml"), `
     proxy = { listen = "127.0.0.1:0", upstream = "http://127.0.0.1:${upstream.address().port}" }
@@ -66,7 +67,7 @@ async function shop(t, more = "") {
     ids = "products"
     ${more}
   `);
-  return guard(t, ["--config", join(folder, "guard.toml")]);
+  return guard(t, ["--config", join(folder, "guard.toml")], folder);
 }
 
 async function ask(proxy, paths) {

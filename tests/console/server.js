@@ -1,18 +1,14 @@
 // A server to look at: `tamis serve` as a program, and commands sent to it.
 
-import { spawn } from "node:child_process";
-import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
 import net from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { started } from "../deadline.mjs";
+import { end, start, started } from "../deadline.mjs";
 
 /** Starts a server; ports are free ones unless said. */
 export async function startServer(program, { dir = mkdtempSync(join(tmpdir(), "tamis-console-")), port = 0, httpPort = 0, more = [] } = {}) {
-  const child = spawn(program, ["serve", "--port", String(port), "--http-port", String(httpPort), "--dir", dir, ...more], {
-    stdio: ["ignore", "ignore", "pipe"],
-  });
+  const child = start(program, ["serve", "--port", String(port), "--http-port", String(httpPort), "--dir", dir, ...more]);
   const [redis, console] = await started(child, child.stderr, (log) => {
     const ports = [/address=[^ ]*:(\d+)/, /url=http:\/\/[^ ]*:(\d+)\//].map((pattern) => pattern.exec(log)?.[1]);
     return ports.every(Boolean) && ports.map(Number);
@@ -22,12 +18,9 @@ export async function startServer(program, { dir = mkdtempSync(join(tmpdir(), "t
     port: redis,
     httpPort: console,
     url: `http://127.0.0.1:${console}/`,
-    async kill() {
-      child.kill("SIGKILL");
-      if (child.exitCode === null && child.signalCode === null) await once(child, "exit");
-    },
+    kill: () => end(child),
     async end() {
-      await this.kill();
+      await end(child);
       rmSync(dir, { recursive: true, force: true });
     },
   };
