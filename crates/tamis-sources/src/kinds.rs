@@ -11,6 +11,8 @@
 //! `poll` contains the polling code that the three databases share. The guard adds one kind in its folder `fleet`: the
 //! leader.
 
+#[cfg(feature = "databases")]
+pub(crate) mod condition;
 pub(crate) mod file;
 #[cfg(feature = "databases")]
 pub(crate) mod mysql;

@@ -67,6 +67,8 @@ pub use ids::snapshot::{Snapshot, SnapshotError, SnapshotHead, SnapshotOptions, 
 pub use ids::state::{Policies, Policy, SyncState};
 pub use ids::to_id::ToId;
 pub use ids::verdict::{PassReason, RefuseReason, Verdict};
+#[cfg(feature = "databases")]
+pub use kinds::condition::InvalidCondition;
 pub use kinds::file::{CsvColumn, FileFormat, FileOptions};
 #[cfg(feature = "databases")]
 pub use kinds::mysql::MysqlOptions;

@@ -334,6 +334,35 @@ fn a_poll_needs_a_change_column_and_a_log_has_none() {
 }
 
 #[test]
+fn a_condition_is_checked_when_the_configuration_is_read() {
+    for kind in ["mysql", "postgres"] {
+        let with = |fields: &str| {
+            let table = "table = \"t\", column = \"id\"";
+            with_source(&format!("kind = \"{kind}\", url = \"{kind}://a@b/c\", {table}, {fields}"))
+        };
+        let log = "where = \"status = 'active' AND deleted_at IS NULL\"";
+        Config::parse(&with(log), "a").unwrap();
+        for (condition, expected) in [
+            (
+                "lower(name) = 'a'",
+                "it cannot be read from \"(name) = 'a'\" on; a condition has the",
+            ),
+            ("status = NULL", "a comparison with NULL is never true; write IS NULL"),
+            ("", "it is empty"),
+        ] {
+            let found = message(&with(&format!("where = \"{condition}\"")));
+            assert!(found.contains("ids.products.source.where: "), "{kind} {condition}: {found}");
+            assert!(found.contains(expected), "{kind} {condition}: {found}");
+        }
+        let poll = "follow = \"poll\", changed = \"at\", where = \"lower(name) = 'a'\"";
+        Config::parse(&with(poll), "a").unwrap();
+    }
+    let sqlite = "kind = \"sqlite\", path = \"a.db\", table = \"t\", column = \"id\"";
+    Config::parse(&with_source(&format!("{sqlite}, where = \"a > b\"")), "a").unwrap();
+    assert!(message(&with_source(&format!("{sqlite}, condition = \"a\""))).contains("condition"));
+}
+
+#[test]
 fn a_ca_of_a_redis_source_needs_an_encrypted_url() {
     let with_url =
         |url: &str| with_source(&format!("kind = \"redis\", url = \"{url}\", ca = \"ca.pem\""));

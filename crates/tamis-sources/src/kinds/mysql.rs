@@ -36,6 +36,7 @@
 mod audit;
 mod cluster;
 mod column;
+mod condition;
 mod connect;
 mod definition;
 mod explain;

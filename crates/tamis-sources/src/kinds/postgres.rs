@@ -39,6 +39,7 @@ mod audit;
 mod begin;
 mod change_stream;
 mod column;
+mod condition;
 mod connection;
 mod definition;
 mod explain;

@@ -283,6 +283,10 @@ mod tests {
     enum Commit {
         Insert(u8),
         Delete(u8),
+        /// Updates the row of an id, so that the row satisfies the condition of the source.
+        Enter(u8),
+        /// Updates the row of an id, so that the row does not satisfy the condition of the source any more.
+        Leave(u8),
         /// Inserts an id with a statement from which the log cannot derive the ids.
         Unexplained(u8),
         /// Deletes an id. The log reports only that ids were deleted, but not which ids.
@@ -303,10 +307,10 @@ mod tests {
     impl Ids {
         fn apply(&mut self, commit: Commit, at: u8) {
             match commit {
-                Commit::Insert(id) => {
+                Commit::Insert(id) | Commit::Enter(id) => {
                     (self.present[usize::from(id)], self.deleted[usize::from(id)]) = (true, false);
                 }
-                Commit::Delete(id) => self.deleted[usize::from(id)] = true,
+                Commit::Delete(id) | Commit::Leave(id) => self.deleted[usize::from(id)] = true,
                 Commit::Truncate(_) => self.has_too_many = true,
                 Commit::Unexplained(_) => {}
             }
@@ -365,13 +369,17 @@ mod tests {
             }
         }
 
-        /// Returns the rows after the first `at` commits.
+        /// Returns which ids a query finds after the first `at` commits: the ids whose row satisfies the condition.
         fn rows(&self, at: u8) -> [bool; 2] {
             let mut rows = [false; 2];
             for commit in &self.commits[..at.into()] {
                 match *commit {
-                    Commit::Insert(id) | Commit::Unexplained(id) => rows[usize::from(id)] = true,
-                    Commit::Delete(id) | Commit::Truncate(id) => rows[usize::from(id)] = false,
+                    Commit::Insert(id) | Commit::Enter(id) | Commit::Unexplained(id) => {
+                        rows[usize::from(id)] = true;
+                    }
+                    Commit::Delete(id) | Commit::Leave(id) | Commit::Truncate(id) => {
+                        rows[usize::from(id)] = false;
+                    }
                 }
             }
             rows
@@ -425,7 +433,7 @@ mod tests {
             match commit {
                 Commit::Unexplained(_) => self.report(Event::Lost),
                 Commit::Truncate(_) => self.report(Event::ReadRequired),
-                Commit::Insert(_) | Commit::Delete(_) => {}
+                Commit::Insert(_) | Commit::Delete(_) | Commit::Enter(_) | Commit::Leave(_) => {}
             }
             self.position += 1;
             self.report(Event::Reached);
@@ -539,12 +547,14 @@ mod tests {
     /// Runs every order of commits, deliveries, full reads, queries, failures and restarts.
     #[test]
     fn no_order_of_events_refuses_an_id_that_is_known() {
-        use Commit::{Delete, Insert, Truncate, Unexplained};
-        let logs: [&[Commit]; 4] = [
+        use Commit::{Delete, Enter, Insert, Leave, Truncate, Unexplained};
+        let logs: [&[Commit]; 6] = [
             &[Insert(0), Delete(0), Insert(0)],
             &[Insert(0), Insert(1), Delete(0)],
             &[Insert(0), Unexplained(1), Insert(0)],
             &[Insert(0), Truncate(0), Insert(1)],
+            &[Enter(0), Leave(0), Enter(0)],
+            &[Insert(0), Leave(0), Delete(0)],
         ];
         let mut worlds = 0;
         for commits in logs {

@@ -21,6 +21,10 @@ impl Database for Server {
         INDEX (updated_at)) ENGINE=InnoDB;
         CREATE TABLE deleted (id BIGINT)";
     const DELETED_TEXTS: &'static str = "ALTER TABLE deleted MODIFY id VARCHAR(20)";
+    const GOODS: &'static str = "CREATE TABLE goods (
+        id BIGINT PRIMARY KEY, status VARCHAR(20), stock INT, is_new BOOLEAN,
+        kind ENUM('new', 'used'), deleted_at TIMESTAMP NULL) ENGINE=InnoDB CHARACTER SET utf8mb4";
+    const TEST_NAMES: &'static str = "ALTER TABLE products CONVERT TO CHARACTER SET utf8mb4";
 
     fn continued(options: &MysqlOptions) -> MysqlOptions {
         options.clone()

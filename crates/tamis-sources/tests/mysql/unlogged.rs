@@ -5,6 +5,7 @@ use std::time::Duration;
 use tamis_sources::MysqlOptions;
 
 use crate::checker::{has, knows, text, wait_broken, wait_synced, wait_until};
+use crate::stories::conditions::{goods, on};
 use crate::stories::follow::*;
 use crate::tcp_proxy::TcpProxy;
 
@@ -28,6 +29,42 @@ fn a_column_that_a_foreign_key_changes_is_refused() {
     refused(&children, "name the column id of the table");
     let (ids, _source) = follow(&reread(&children));
     assert!(has(&ids, 500) && !has(&ids, 5));
+}
+
+#[test]
+fn a_condition_on_a_column_that_changes_without_the_log_is_refused() {
+    let mut shop = shop();
+    shop.run("CREATE TABLE shops (id INT PRIMARY KEY) ENGINE=InnoDB");
+    shop.run(
+        "CREATE TABLE goods (id INT PRIMARY KEY, shop INT, price INT, \
+         is_dear BOOLEAN AS (price > 100) VIRTUAL, is_cheap BOOLEAN AS (price < 10) STORED, \
+         FOREIGN KEY (shop) REFERENCES shops (id) ON DELETE SET NULL) ENGINE=InnoDB",
+    );
+    let table = shop.table("goods");
+    let of = |condition: &str| on(&table, condition);
+    refused(&of("shop IS NOT NULL"), "remove shop from `where`, or poll the table");
+    refused(&of("is_dear"), "goods.is_dear is a virtual generated column");
+    refused(&of("NOT is_cheap"), "ON DELETE SET NULL changes");
+    shop.run("INSERT INTO goods (id, price) VALUES (1, 5), (2, 50)");
+    let (ids, source) = follow(&of("price > 10"));
+    assert!(!has(&ids, 1) && has(&ids, 2));
+    shop.after(&ids, &source, "UPDATE goods SET price = 11 WHERE id = 1", &[1, 2], &[]);
+}
+
+#[test]
+fn a_session_that_logs_only_some_columns_loses_no_row_of_a_condition() {
+    let mut shop = shop();
+    let options = on(&goods(&mut shop), "stock > 0 AND deleted_at IS NULL");
+    let (ids, source) = follow(&options);
+    let mut other = shop.open();
+    other.run("SET SESSION binlog_row_image = 'MINIMAL'");
+    other.run("UPDATE goods SET stock = 0 WHERE id = 1");
+    other.run("INSERT INTO goods (id, stock) VALUES (101, 3)");
+    other.run("UPDATE goods SET stock = 5 WHERE id = 1");
+    shop.after(&ids, &source, "UPDATE goods SET stock = 0 WHERE id = 2", &[101, 1], &[]);
+    wait_until(&source, "moved out", || !has(&ids, 2));
+    wait_synced(&source);
+    assert!(knows(&ids, 101) && knows(&ids, 1));
 }
 
 #[test]

@@ -22,6 +22,11 @@ impl Database for Server {
         updated_at timestamptz DEFAULT clock_timestamp());
         CREATE INDEX ON items (updated_at); CREATE TABLE deleted (id bigint)";
     const DELETED_TEXTS: &'static str = "ALTER TABLE deleted ALTER id TYPE text";
+    const GOODS: &'static str = "CREATE TYPE kinds AS ENUM ('new', 'used');
+        CREATE TABLE goods (id bigint PRIMARY KEY, status varchar(20), stock int, is_new boolean,
+        kind kinds, deleted_at timestamp);
+        ALTER PUBLICATION tamis_guard ADD TABLE goods";
+    const TEST_NAMES: &'static str = "ALTER PUBLICATION tamis_guard SET TABLE products";
 
     /// Uses a permanent slot.
     fn continued(options: &PostgresOptions) -> PostgresOptions {

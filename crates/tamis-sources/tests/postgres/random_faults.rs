@@ -1,15 +1,22 @@
 //! Random changes and faults of PostgreSQL.
 
+use crate::changes::Deletion;
 use crate::chaos;
 use crate::checker::Dir;
 use crate::server::Server;
 use crate::shop_database::ShopDatabase;
+use crate::stories::conditions::on;
 use crate::stories::database::Database as _;
 use crate::stories::follow::continued;
 
 #[test]
 fn no_order_of_changes_and_faults_breaks_the_promise() {
-    chaos::run(&mut ShopDatabase::start(&[]), |database, address| database.shop.at(address), 2);
+    chaos::run(
+        &mut ShopDatabase::start(&[]),
+        |database, address| database.shop.at(address),
+        2,
+        Deletion::Row,
+    );
 }
 
 #[test]
@@ -18,5 +25,14 @@ fn a_source_with_a_permanent_slot_keeps_the_promise_too() {
     let options = |database: &ShopDatabase, address| {
         continued(&database.shop.at(address), &dir.path("snapshot"))
     };
-    chaos::run(&mut ShopDatabase::start(Server::CONTINUED), options, 3);
+    chaos::run(&mut ShopDatabase::start(Server::CONTINUED), options, 3, Deletion::Row);
+}
+
+#[test]
+fn no_order_breaks_the_promise_of_a_source_with_a_condition() {
+    let mut database = ShopDatabase::start(&[]);
+    database.shop.run(Server::TEST_NAMES);
+    let options =
+        |database: &ShopDatabase, address| on(&database.shop.at(address), "name <> 'gone'");
+    chaos::run(&mut database, options, 2, Deletion::Condition);
 }

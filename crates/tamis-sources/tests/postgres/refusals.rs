@@ -7,6 +7,7 @@ use tamis_sources::{IdType, PostgresOptions, SourceStatus, SyncState};
 use crate::checker::*;
 use crate::server::{Server, Session, give_away};
 use crate::stories::certificate;
+use crate::stories::conditions::on;
 use crate::stories::follow::{follow, own_shop, refused, refused_as, reread, shop, start};
 
 /// Returns the SQL of a message.
@@ -131,6 +132,27 @@ fn publications_that_omit_changes_are_refused_and_mended() {
     let created = "CREATE PUBLICATION p FOR TABLE public.parts (id) \
         WITH (publish_via_partition_root = true)";
     assert_eq!(mend(&mut shop.session, &parts), [created]);
+}
+
+#[test]
+fn a_publication_without_the_columns_of_a_condition_is_refused_and_mended() {
+    let mut shop = shop();
+    shop.run(
+        "CREATE TABLE goods (id int PRIMARY KEY, \"Status\" text, price int, \
+         tax int GENERATED ALWAYS AS (price * 2) STORED); \
+         CREATE PUBLICATION p FOR TABLE goods (id, price)",
+    );
+    let mut postgres = on(&shop.table("goods"), "\"Status\" = 'active' AND price > 1");
+    postgres.publication = "p".to_owned();
+    refused(&postgres, "has not all columns of the condition of public.goods; run: ALTER");
+    let mended = ["ALTER PUBLICATION p DROP TABLE public.goods; \
+        ALTER PUBLICATION p ADD TABLE public.goods (id, \"Status\", price)"];
+    assert_eq!(mend(&mut shop.session, &postgres), mended);
+    let (ids, source) = follow(&postgres);
+    shop.after(&ids, &source, "INSERT INTO goods VALUES (1, 'active', 5), (2, 'x', 5)", &[1], &[2]);
+    // Without quotes, PostgreSQL reads a name in lowercase.
+    refused(&on(&postgres, "Status = 'active'"), "has no column status; it has: id, Status, price");
+    refused(&on(&postgres, "tax > 1"), "is a generated column");
 }
 
 #[test]

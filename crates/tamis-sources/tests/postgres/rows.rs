@@ -7,6 +7,7 @@ use tamis_sources::{IdType, Source, SourceOptions, SyncState};
 
 use crate::checker::*;
 use crate::server::Server;
+use crate::stories::conditions::{goods, on, sets_equal_the_ids_that_the_database_selects};
 use crate::stories::follow::*;
 
 #[test]
@@ -271,4 +272,46 @@ fn many_deletions_cost_a_read_of_all_ids() {
     wait(&source, "read again", |status| status.generations > 1);
     wait_until(&source, "without deleted ids", || ids.generation().deleted() == 0);
     assert!(has(&ids, 1000) && !has(&ids, 1001));
+}
+
+#[test]
+fn a_condition_selects_the_same_rows_if_the_log_has_whole_old_rows() {
+    let mut shop = shop();
+    let options = goods(&mut shop);
+    shop.run("ALTER TABLE goods REPLICA IDENTITY FULL");
+    sets_equal_the_ids_that_the_database_selects(&mut shop, &options);
+}
+
+#[test]
+fn a_column_of_a_condition_that_gets_values_without_the_log_is_read_again() {
+    let mut shop = shop();
+    let options = on(&goods(&mut shop), "stock > 0");
+    let (ids, source) = follow(&options);
+    // The new column has a value for each row, and the log has none of these values.
+    read_again(&source, || {
+        shop.run(
+            "ALTER TABLE goods DROP COLUMN stock; ALTER TABLE goods ADD COLUMN stock int DEFAULT 0",
+        );
+    });
+    assert!((1..=8).all(|id| !has(&ids, id)));
+    shop.after(&ids, &source, "UPDATE goods SET stock = 1 WHERE id = 3", &[3], &[4]);
+    read_again(&source, || {
+        shop.run("ALTER TABLE goods ALTER COLUMN stock TYPE bigint USING 7");
+    });
+    assert!((1..=8).all(|id| knows(&ids, id)));
+}
+
+#[test]
+fn a_long_value_that_an_update_does_not_log_keeps_its_row() {
+    let mut shop = shop();
+    let options = on(&goods(&mut shop), "status <> 'gone'");
+    shop.run(
+        "ALTER TABLE goods ALTER COLUMN status TYPE text, ALTER COLUMN status SET STORAGE EXTERNAL",
+    );
+    shop.run("UPDATE goods SET status = repeat('long ', 2000) WHERE id = 3");
+    let (ids, source) = follow(&options);
+    shop.after(&ids, &source, "UPDATE goods SET stock = 9 WHERE id = 3", &[3], &[]);
+    shop.after(&ids, &source, "UPDATE goods SET status = 'gone' WHERE id = 4", &[3], &[4]);
+    wait_synced(&source);
+    assert!(knows(&ids, 3));
 }

@@ -19,7 +19,7 @@ pub const LIMIT_LOCKS: &str = "SET lock_timeout = '60s'";
 
 /// Creates an empty table `replacement`, which is like `products`.
 pub const CREATE_REPLACEMENT: &str = "CREATE TABLE replacement (LIKE products INCLUDING ALL);
-    ALTER PUBLICATION tamis_guard ADD TABLE replacement (id)";
+    ALTER PUBLICATION tamis_guard ADD TABLE replacement (id, name)";
 
 /// Replaces the products by that table in one step.
 pub const REPLACE_PRODUCTS: &str = "BEGIN; ALTER TABLE products RENAME TO old;

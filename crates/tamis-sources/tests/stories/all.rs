@@ -3,6 +3,7 @@
 
 #[path = "../support/certificate.rs"]
 pub mod certificate;
+pub mod conditions;
 pub mod database;
 mod faults;
 pub mod follow;

@@ -24,6 +24,10 @@ pub trait Database {
     const ITEMS: &'static str;
     /// Makes the ids in the table `deleted` texts.
     const DELETED_TEXTS: &'static str;
+    /// Creates and publishes the table `goods`, whose columns conditions test.
+    const GOODS: &'static str;
+    /// Makes it possible that a condition tests the column `name` of the table `products`.
+    const TEST_NAMES: &'static str;
 
     /// Returns the options of a source that continues the log after a restart.
     fn continued(options: &Self::Options) -> Self::Options;

@@ -39,12 +39,23 @@ pub struct Changes {
     pub committed: Committed,
     /// Ids that do not exist: deleted, or never committed.
     pub gone: BTreeSet<u64>,
+    deletion: Deletion,
+}
+
+/// The way in which a table loses ids.
+#[derive(Clone, Copy)]
+pub enum Deletion {
+    Row,
+    /// The row stays, but no longer satisfies the condition `name <> 'gone'`. Some rows are deleted.
+    #[allow(dead_code, reason = "not every test that includes this uses it")]
+    Condition,
 }
 
 impl Changes {
     /// Starts with an empty table.
-    pub fn new(seed: u64) -> Self {
+    pub fn new(seed: u64, deletion: Deletion) -> Self {
         Self {
+            deletion,
             random: Random(seed),
             next: 1,
             committed: Committed::default(),
@@ -78,9 +89,16 @@ impl Changes {
             new.extend(back);
         }
         new.iter().for_each(|id| _ = self.gone.remove(id));
-        let delete: String =
-            gone.iter().map(|id| format!("DELETE FROM products WHERE id = {id};")).collect();
+        let delete: String = gone.iter().map(|id| self.delete(*id)).collect();
         let insert = insert("products", &new);
+        // An inserted id may have a row that does not satisfy the condition.
+        let gone: String = match self.deletion {
+            Deletion::Row => String::new(),
+            Deletion::Condition => {
+                new.iter().map(|id| format!("DELETE FROM products WHERE id = {id};")).collect()
+            }
+        };
+        let delete = format!("{delete} {gone}");
         database.sql(&format!("START TRANSACTION; {delete} {insert} COMMIT"));
         self.committed.insert(new);
     }
@@ -111,6 +129,14 @@ impl Changes {
         let never = self.never();
         database.sql(&format!("START TRANSACTION; {}", insert("products", &never)));
         database.kill();
+    }
+
+    fn delete(&self, id: u64) -> String {
+        match (self.deletion, id % 3) {
+            (Deletion::Row, _) | (_, 0) => format!("DELETE FROM products WHERE id = {id};"),
+            (_, 1) => format!("UPDATE products SET name = 'gone' WHERE id = {id};"),
+            _ => format!("UPDATE products SET name = NULL WHERE id = {id};"),
+        }
     }
 
     pub fn pause(&mut self, most_millis: u64) {

@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use tamis_sources::{Source, SourceKind, SyncState};
 
-use crate::changes::{Changes, Database};
+use crate::changes::{Changes, Database, Deletion};
 use crate::checker::{Committed, check, has, id_set, integers, knows, wait_until};
 use crate::stories::follow::start;
 use crate::tcp_proxy::TcpProxy;
@@ -17,14 +17,15 @@ use crate::tcp_proxy::TcpProxy;
 /// Runs `lives` guards after each other for each of two seeds, with 40 changes and faults in each life.
 ///
 /// `options` returns the options of a source that connects to an address. A source with a snapshot continues the
-/// snapshot of the source before it.
+/// snapshot of the source before it. `deletion` decides how the table loses ids.
 pub fn run<D: Database, K: SourceKind + Clone>(
     database: &mut D,
     options: impl Fn(&D, SocketAddr) -> K,
     lives: u32,
+    deletion: Deletion,
 ) {
     for seed in [1, 2] {
-        let mut changes = Changes::new(seed);
+        let mut changes = Changes::new(seed, deletion);
         changes.commit(database);
         for life in 0..lives {
             println!("life {life} of seed {seed}");

@@ -23,6 +23,9 @@ pub(crate) struct Mysql {
     ca: Option<PathBuf>,
     table: String,
     column: String,
+    /// The condition for rows that count.
+    #[serde(rename = "where")]
+    condition: Option<String>,
     exact: Option<bool>,
     server_id: Option<u32>,
     follow: Option<Changes>,
@@ -44,10 +47,12 @@ impl SourceFields for Mysql {
         options.exact = self.exact.unwrap_or(false);
         options.server_id = self.server_id;
         let Self { follow, changed, overlap, deletions, reread, .. } = self;
+        options.condition.clone_from(&self.condition);
         options.poll = poll(*follow, changed.as_deref(), *overlap, deletions, *reread)?;
         if options.poll.is_some() && self.server_id.is_some() {
             return Err(invalid("server_id", "only with follow = \"log\""));
         }
+        options.check().map_err(|why| invalid("where", why))?;
         Ok(Arc::new(options))
     }
 }

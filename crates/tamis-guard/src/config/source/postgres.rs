@@ -22,6 +22,9 @@ pub(crate) struct Postgres {
     ca: Option<PathBuf>,
     table: String,
     column: String,
+    /// The condition for rows that count.
+    #[serde(rename = "where")]
+    condition: Option<String>,
     exact: Option<bool>,
     publication: Option<String>,
     /// The name of a permanent replication slot.
@@ -47,6 +50,7 @@ impl SourceFields for Postgres {
         }
         options.slot.clone_from(&self.slot);
         let Self { follow, changed, overlap, deletions, reread, .. } = self;
+        options.condition.clone_from(&self.condition);
         options.poll = poll(*follow, changed.as_deref(), *overlap, deletions, *reread)?;
         let of_log = [("publication", self.publication.is_some()), ("slot", self.slot.is_some())];
         if let Some((field, _)) = of_log.iter().find(|(_, is_given)| *is_given)
@@ -54,6 +58,7 @@ impl SourceFields for Postgres {
         {
             return Err(invalid(field, "only with follow = \"log\""));
         }
+        options.check().map_err(|why| invalid("where", why))?;
         Ok(Arc::new(options))
     }
 }

@@ -19,6 +19,8 @@ pub(crate) struct Sqlite {
     path: PathBuf,
     table: String,
     column: String,
+    /// The condition for rows that count.
+    #[serde(rename = "where")]
     condition: Option<String>,
     /// The name of a column whose values never decrease.
     changed: Option<String>,

@@ -13,12 +13,14 @@ pub(super) struct Column {
     pub(super) name: String,
     /// The value of `DATA_TYPE`, such as `int`.
     pub(super) data_type: String,
-    /// The value of `COLUMN_TYPE`, such as `int(10) unsigned`.
+    /// The value of `COLUMN_TYPE`, such as `int(10) unsigned`. The labels of an `ENUM` keep their case.
     pub(super) column_type: String,
     /// The character set of the column. For a column of numbers, `charset` is empty.
     pub(super) charset: String,
     /// The collation, such as `utf8mb4_general_ci`. For a column of numbers, `collation` is empty.
     pub(super) collation: String,
+    /// True if the column may contain NULL.
+    pub(super) is_nullable: bool,
 }
 
 /// Returns the columns of a table.
@@ -27,17 +29,18 @@ pub(super) async fn columns(
     database: &str,
     table: &str,
 ) -> Result<Vec<Column>, Error> {
-    let sql = "SELECT COLUMN_NAME, LOWER(DATA_TYPE), LOWER(COLUMN_TYPE), \
-        COALESCE(CHARACTER_SET_NAME, ''), COALESCE(COLLATION_NAME, '') FROM information_schema.COLUMNS \
+    let sql = "SELECT COLUMN_NAME, LOWER(DATA_TYPE), COLUMN_TYPE, \
+        COALESCE(CHARACTER_SET_NAME, ''), COALESCE(COLLATION_NAME, ''), IS_NULLABLE = 'YES' FROM information_schema.COLUMNS \
         WHERE BINARY TABLE_SCHEMA = ? AND BINARY TABLE_NAME = ? ORDER BY ORDINAL_POSITION";
-    let rows: Vec<(String, String, String, String, String)> =
+    let rows: Vec<(String, String, String, String, String, bool)> =
         connection.exec(sql, (database, table)).await?;
-    let column = |(name, data_type, column_type, charset, collation)| Column {
+    let column = |(name, data_type, column_type, charset, collation, is_nullable)| Column {
         name,
         data_type,
         column_type,
         charset,
         collation,
+        is_nullable,
     };
     Ok(rows.into_iter().map(column).collect())
 }

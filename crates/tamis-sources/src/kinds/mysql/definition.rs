@@ -29,12 +29,21 @@ struct ForeignKey {
     actions: String,
 }
 
+/// The use of a column by the source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ColumnUse {
+    Id,
+    /// The condition of the source tests the column.
+    Condition,
+}
+
 /// Returns the reason why a column gets values that are not in the log. The reason is a foreign key, because InnoDB
 /// does not log the actions of foreign keys. `is_generated` is true for a generated column. Returns `None` if all
 /// values are logged. If the definition is unreadable, the function also returns a reason.
 pub(super) fn unlogged_values(
     table: &str,
     column: &str,
+    column_use: ColumnUse,
     is_generated: bool,
     definition: &str,
 ) -> Option<String> {
@@ -46,21 +55,29 @@ pub(super) fn unlogged_values(
     };
     let key = keys.into_iter().find_map(|key| {
         let at = key.columns.iter().position(|it| it.eq_ignore_ascii_case(column));
-        let changes_ids = at.is_some() && key.actions.contains("ON UPDATE CASCADE");
-        // The code does not test from which columns the generated column is computed, because a generated id column
-        // with a foreign key is rare.
+        // An id that becomes NULL is no id any more, but a row with NULL may satisfy the condition.
+        let changes_column = at.is_some()
+            && match column_use {
+                ColumnUse::Id => key.actions.contains("ON UPDATE CASCADE"),
+                ColumnUse::Condition => changes(&key.actions),
+            };
+        // The code does not test from which columns the generated column is computed, because a generated column beside
+        // a foreign key is rare.
         let changes_base = is_generated && changes(&key.actions);
-        (changes_ids || changes_base).then_some((key, at))
+        (changes_column || changes_base).then_some((key, at))
     });
     let (key, at) = key?;
     let parent = at.and_then(|at| key.parent_columns.get(at)).map_or_else(
         || format!("the table {}", key.parent),
         |column| format!("the column {column} of the table {}", key.parent),
     );
+    let way_out = match column_use {
+        ColumnUse::Id => format!("name {parent} as the source"),
+        ColumnUse::Condition => format!("remove {column} from `where`"),
+    };
     Some(format!(
-        "a foreign key with {} changes {table}.{column}, and the server does not log these changes; name {parent} \
-         as the source, or poll the table with follow = \"poll\" (an id that the key changes then passes after the \
-         next `reread`)",
+        "a foreign key with {} changes {table}.{column}, and the server does not log these changes; {way_out}, or \
+         poll the table with follow = \"poll\" (an id that the key changes then passes after the next `reread`)",
         key.actions
     ))
 }
@@ -155,7 +172,7 @@ mod tests {
 ) ENGINE=InnoDB";
 
     fn unlogged(column: &str, is_generated: bool, definition: &str) -> Option<String> {
-        unlogged_values("shop.children", column, is_generated, definition)
+        unlogged_values("shop.children", column, ColumnUse::Id, is_generated, definition)
     }
 
     #[test]
@@ -172,6 +189,19 @@ mod tests {
         assert!(unlogged("id", false, &quoted).is_some());
         let bare = "CREATE TABLE a (\n  CONSTRAINT c FOREIGN KEY (id) REFERENCES parents (id) ON UPDATE CASCADE";
         assert!(unlogged("id", false, bare).is_some());
+    }
+
+    #[test]
+    fn columns_of_a_condition_that_a_foreign_key_sets_to_null_are_found() {
+        let tested = |column| {
+            unlogged_values("shop.children", column, ColumnUse::Condition, false, CHILDREN)
+        };
+        let why = tested("other").unwrap();
+        assert!(
+            why.contains("ON DELETE SET NULL") && why.contains("remove other from `where`"),
+            "{why}"
+        );
+        assert_eq!(tested("price"), None);
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use mysql_async::Opts;
 
+use crate::kinds::condition::{Condition, InvalidCondition};
 use crate::kinds::mysql::quoted::quoted;
 use crate::kinds::poll::PollOptions;
 
@@ -24,6 +25,10 @@ pub struct MysqlOptions {
     pub table: String,
     /// The column that contains the ids. The type is an integer, a text, or `BINARY(16)` for UUIDs.
     pub column: String,
+    /// The condition for rows that count, such as `deleted_at IS NULL`. The source accepts comparisons of integers and
+    /// texts, `IN`, `IS NULL`, `NOT`, `AND`, `OR` and parentheses, because the source also tests each row of the log.
+    /// For a polled table, the condition may be any SQL, and the source does not check it.
+    pub condition: Option<String>,
     /// True if requests write each text id exactly as the table stores it. If the field is false, every text passes
     /// that is equal to an id under the collation of the column.
     pub exact: bool,
@@ -44,9 +49,22 @@ impl MysqlOptions {
             primary: None,
             table: table.to_owned(),
             column: column.to_owned(),
+            condition: None,
             exact: false,
             server_id: None,
             poll: None,
+        }
+    }
+
+    /// Checks the form of the condition. The source compares the condition with the columns when the source starts.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidCondition`] if the source follows the log and cannot evaluate the condition for rows of the log.
+    pub fn check(&self) -> Result<(), InvalidCondition> {
+        match &self.condition {
+            Some(text) if self.poll.is_none() => Condition::parse(text).map(drop),
+            _ => Ok(()),
         }
     }
 
@@ -64,7 +82,9 @@ impl MysqlOptions {
         let opts = Opts::from_url(&self.url).ok();
         let database = opts.as_ref().and_then(Opts::db_name).unwrap_or_default();
         let exact = if self.exact { " exact" } else { "" };
-        format!("mysql {database:?} {:?} {:?}{exact}", self.table, self.column)
+        let condition = self.condition.as_ref().map(|it| format!(" where {it:?}"));
+        let condition = condition.unwrap_or_default();
+        format!("mysql {database:?} {:?} {:?}{exact}{condition}", self.table, self.column)
     }
 }
 
@@ -80,6 +100,7 @@ impl fmt::Debug for MysqlOptions {
         f.debug_struct("MysqlOptions")
             .field("table", &self.table)
             .field("column", &self.column)
+            .field("condition", &self.condition)
             .field("server_id", &self.server_id)
             .field("poll", &self.poll)
             .finish_non_exhaustive()

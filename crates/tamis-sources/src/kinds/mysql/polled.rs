@@ -51,7 +51,7 @@ impl PolledTable for MysqlTable {
         let server = runtime.wait(open)?;
         let table = server.table.clone();
         let (id, from) = (quoted(&table.column), table.quoted());
-        let all_ids = format!("SELECT {id} FROM {from} WHERE {id} IS NOT NULL");
+        let all_ids = table.select(&format!("{id} IS NOT NULL"));
         let column = column.map(quoted);
         let changed = |column| format!("{all_ids} AND ({column} >= ? OR {column} IS NULL)");
         let places = vec!["?"; BATCH].join(", ");
@@ -63,7 +63,7 @@ impl PolledTable for MysqlTable {
             changed_ids: column.as_ref().map(changed),
             highest: column.map(|column| format!("SELECT MAX({column}) FROM {from}")),
             deletions: poll.deletions.clone(),
-            live_ids: format!("SELECT {id} FROM {from} WHERE {id} IN ({places})"),
+            live_ids: table.select(&format!("{id} IN ({places})")),
             all_ids,
             table,
         })

@@ -1,8 +1,8 @@
 //! Extracts the ids from the row events of the binary log.
 //!
 //! A row event refers to a table map, which contains the types of the columns. A value in a row has no length prefix,
-//! so the decoder skips each column by its type until it reaches the id. The decoder does not decode any column except
-//! the id.
+//! so the decoder skips each column by its type. The decoder does not decode any column except the id and the columns of
+//! the condition.
 //!
 //! ```text
 //! TABLE_MAP   table id 6 │ flags 2 │ len, database, 0 │ len, table, 0 │ columns │ types │ len, metadata │ …
@@ -16,6 +16,7 @@ use std::collections::HashMap;
 
 use mysql_async::Value;
 
+use crate::kinds::mysql::condition::RowCondition;
 use crate::kinds::mysql::table::Table;
 
 /// The maximum number of tables per transaction whose maps the decoder keeps. In a transaction with more than
@@ -34,7 +35,8 @@ enum RowChange {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Unreadable;
 
-/// The id of a row before and after a change. `None` stands for NULL and for a row that does not exist.
+/// The id of a row before and after a change. `None` stands for NULL, for a row that does not exist, and for a row that
+/// does not satisfy the condition of the source.
 pub(super) type Ids = (Option<Vec<u8>>, Option<Vec<u8>>);
 
 /// A column of a table map: its type and metadata.
@@ -148,8 +150,12 @@ struct Row<'m> {
 }
 
 impl Row<'_> {
-    /// Skips a row. Returns the id of the row.
-    fn id(&self, event: &mut Cursor<'_>, present: &[u8]) -> Result<Option<Vec<u8>>, Unreadable> {
+    /// Skips a row. Returns the id of the row. Returns `None` if the row does not satisfy the condition of the source.
+    fn id<'e>(
+        &'e self,
+        event: &mut Cursor<'e>,
+        present: &[u8],
+    ) -> Result<Option<Vec<u8>>, Unreadable> {
         let bit = |bits: &[u8], at: usize| bits[at / 8] >> (at % 8) & 1 == 1;
         let count = (0..self.columns.len()).filter(|&at| bit(present, at)).count();
         if !bit(present, self.table.id) {
@@ -157,17 +163,20 @@ impl Row<'_> {
         }
         let nulls = event.take(count.div_ceil(8))?;
         let mut id = None;
+        let mut fields = self.table.condition.as_ref().map(RowCondition::row);
         let there = self.columns.iter().enumerate().filter(|(at, _)| bit(present, *at));
         for (place, (at, column)) in there.enumerate() {
-            if bit(nulls, place) {
-                continue;
+            let bytes = if bit(nulls, place) { None } else { Some(event.value(*column)?) };
+            if let Some(fields) = &mut fields {
+                fields.set(at, bytes);
             }
-            let bytes = event.value(*column)?;
-            if at == self.table.id {
+            if at == self.table.id
+                && let Some(bytes) = bytes
+            {
                 id = self.table.id_of(as_sql(bytes, column.kind)?);
             }
         }
-        Ok(id)
+        Ok(id.filter(|_| fields.is_none_or(|fields| fields.may_hold())))
     }
 
     /// Skips the bits that mark partial JSON values in the row after an update.
@@ -206,15 +215,18 @@ fn columns(event: &mut Cursor<'_>) -> Result<Vec<Column>, Unreadable> {
 /// Converts the bytes of a value to the form that queries return: an integer or bytes.
 fn as_sql(bytes: &[u8], kind: u8) -> Result<Value, Unreadable> {
     match kind {
-        1..=3 | 8 | 9 => {
-            let is_negative = bytes.last().is_some_and(|byte| byte & 0x80 != 0);
-            let mut wide = [if is_negative { 0xff } else { 0 }; 8];
-            wide[..bytes.len()].copy_from_slice(bytes);
-            Ok(Value::Int(i64::from_le_bytes(wide)))
-        }
+        1..=3 | 8 | 9 => signed(bytes).map(Value::Int).ok_or(Unreadable),
         15 | 249..=254 => Ok(Value::Bytes(bytes.to_vec())),
         _ => Err(Unreadable),
     }
+}
+
+/// Returns the signed integer of up to 8 bytes, in the little-endian order of the log. Returns `None` for more bytes.
+pub(super) fn signed(bytes: &[u8]) -> Option<i64> {
+    let is_negative = bytes.last().is_some_and(|byte| byte & 0x80 != 0);
+    let mut wide = [if is_negative { 0xff } else { 0 }; 8];
+    wide.get_mut(..bytes.len())?.copy_from_slice(bytes);
+    Some(i64::from_le_bytes(wide))
 }
 
 /// A cursor over an event. Each method returns an error at the end of the event.
@@ -320,6 +332,8 @@ mod tests {
             kind: ColumnKind::Unsigned(64),
             fold: Fold::Exact,
             is_trimmed: false,
+            condition: None,
+            filter: "TRUE".to_owned(),
             shape: String::new(),
         }
     }

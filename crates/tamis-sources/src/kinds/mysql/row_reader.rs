@@ -12,7 +12,6 @@ use crate::errors::source_error::SourceError;
 use crate::kinds::mysql::connect::connect_to;
 use crate::kinds::mysql::explain::explained;
 use crate::kinds::mysql::options::MysqlOptions;
-use crate::kinds::mysql::quoted::quoted;
 use crate::kinds::mysql::table::Table;
 use crate::kinds::mysql::visible::Visible;
 use crate::source::runtime::{ROW_TIMEOUT, row_timeout_error, with_timeout};
@@ -41,7 +40,7 @@ impl RowReader {
         Ok(Self { connection, options: options.clone() })
     }
 
-    /// Passes the id of each row that satisfies a condition to `each`. All rows come from one snapshot. `None` stands
+    /// Passes the id of each row that satisfies `condition` and the condition of the source to `each`. All rows come from one snapshot. `None` stands
     /// for NULL. After an error, the reader must not be used again.
     pub(super) async fn each_row(
         &mut self,
@@ -49,8 +48,7 @@ impl RowReader {
         condition: &str,
         mut each: impl FnMut(Option<&[u8]>) -> Result<(), SourceError>,
     ) -> Result<(), SourceError> {
-        let (column, from) = (quoted(&table.column), table.quoted());
-        let sql = format!("SELECT {column} FROM {from} WHERE {condition}");
+        let sql = table.select(condition);
         let broken = |error| explained(&error, &self.options);
         let late = |_| row_timeout_error();
         let rows = timeout(ROW_TIMEOUT, self.connection.query_iter(sql)).await.map_err(late)?;

@@ -9,15 +9,15 @@ use mysql_async::{Conn, Error, Row};
 use crate::errors::source_error::SourceError;
 use crate::ids::id::IdType;
 use crate::kinds::mysql::column::{Column, columns};
+use crate::kinds::mysql::condition::RowCondition;
 use crate::kinds::mysql::connect::{connect, identity};
-use crate::kinds::mysql::definition::{unlogged_engine, unlogged_values};
+use crate::kinds::mysql::definition::{ColumnUse, unlogged_engine, unlogged_values};
 use crate::kinds::mysql::explain::explained;
 use crate::kinds::mysql::log_end::{LogEnd, filtered, log_end};
 
 use crate::kinds::mysql::log_place::Position;
 use crate::kinds::mysql::options::MysqlOptions;
 use crate::kinds::mysql::preflight::{NO_LOG, check_settings};
-use crate::kinds::mysql::quoted::quoted;
 use crate::kinds::mysql::replica::Replica;
 use crate::kinds::mysql::table::{Table, find_table};
 
@@ -65,18 +65,17 @@ impl Server {
         let identity = identity(&mut connection).await;
         let identity = identity.map_err(|error| explained(&error, options))?;
         let table = find_table(&mut connection, &database, options, id).await?;
-        let (column, from) = (quoted(&table.column), table.quoted());
-        let select = connection.query_drop(format!("SELECT {column} FROM {from} LIMIT 0")).await;
+        let select = connection.query_drop(format!("{} LIMIT 0", table.select("TRUE"))).await;
         select.map_err(|error| explained(&error, options))?;
         let (options, replica) = (options.clone(), Replica::default());
         Ok(Self { connection, identity, table, options, is_log_synced: false, replica })
     }
 
-    /// Rejects a table or a column whose changes are not completely logged.
+    /// Rejects a table, or a column of the id or of the condition, whose changes are not completely logged.
     async fn check_definition(&mut self) -> Result<(), SourceError> {
         let broken = |error: Error| explained(&error, &self.options);
         let refuse = |message: String| Err(SourceError::Preflight(message));
-        let Table { database, name, column, .. } = &self.table;
+        let Table { database, name, .. } = &self.table;
         let table = format!("{database}.{name}");
         let sql = "SELECT COALESCE(ENGINE, '') FROM information_schema.TABLES \
             WHERE BINARY TABLE_SCHEMA = ? AND BINARY TABLE_NAME = ?";
@@ -85,10 +84,46 @@ impl Server {
         if let Some(message) = unlogged_engine(&table, &engine.unwrap_or_default()) {
             return refuse(message);
         }
+        // MySQL 9.6 and newer can log the changes that a foreign key causes.
+        let sql = "SHOW GLOBAL VARIABLES LIKE 'innodb_native_foreign_keys'";
+        let native: Option<(String, String)> =
+            self.connection.query_first(sql).await.map_err(broken)?;
+        let definition = match native {
+            Some((_, value)) if value.eq_ignore_ascii_case("OFF") => None,
+            _ => {
+                let create = format!("SHOW CREATE TABLE {}", self.table.quoted());
+                let create: Option<Row> =
+                    self.connection.query_first(create).await.map_err(broken)?;
+                Some(create.and_then(|row| row.get_opt::<String, _>(1)?.ok()).unwrap_or_default())
+            }
+        };
+        let Table { column, condition, .. } = self.table.clone();
+        let tested = condition.iter().flat_map(RowCondition::columns);
+        let tested = tested.map(|column| (column, ColumnUse::Condition));
+        for (column, column_use) in std::iter::once((&*column, ColumnUse::Id)).chain(tested) {
+            self.check_column(&table, column, column_use, definition.as_deref()).await?;
+        }
+        Ok(())
+    }
+
+    /// Rejects a column whose changes are not completely logged. `definition` is the SQL that creates the table. The
+    /// value is `None` if the server logs the changes that foreign keys cause.
+    async fn check_column(
+        &mut self,
+        table: &str,
+        column: &str,
+        column_use: ColumnUse,
+        definition: Option<&str>,
+    ) -> Result<(), SourceError> {
+        let refuse = |message: String| Err(SourceError::Preflight(message));
         let sql = "SELECT UPPER(EXTRA), UPPER(COLUMN_TYPE) FROM information_schema.COLUMNS \
             WHERE BINARY TABLE_SCHEMA = ? AND BINARY TABLE_NAME = ? AND COLUMN_NAME = ?";
-        let found: Option<(String, String)> =
-            self.connection.exec_first(sql, (database, name, column)).await.map_err(broken)?;
+        let names = (&self.table.database, &self.table.name, column);
+        let found: Option<(String, String)> = self
+            .connection
+            .exec_first(sql, names)
+            .await
+            .map_err(|error| explained(&error, &self.options))?;
         let (extra, column_type) = found.unwrap_or_default();
         // Some versions of MariaDB write `PERSISTENT` instead of `STORED`.
         let is_generated = ["GENERATED", "PERSISTENT"].iter().any(|it| extra.contains(it))
@@ -105,20 +140,9 @@ impl Server {
                  another column, or poll the table with follow = \"poll\""
             ));
         }
-        // MySQL 9.6 and newer can log the changes that a foreign key causes.
-        let sql = "SHOW GLOBAL VARIABLES LIKE 'innodb_native_foreign_keys'";
-        let native: Option<(String, String)> =
-            self.connection.query_first(sql).await.map_err(broken)?;
-        if native.is_some_and(|(_, value)| value.eq_ignore_ascii_case("OFF")) {
-            return Ok(());
-        }
-        let create = format!("SHOW CREATE TABLE {}", self.table.quoted());
-        let create: Option<Row> = self.connection.query_first(create).await.map_err(broken)?;
-        let definition = create.and_then(|row| row.get_opt::<String, _>(1)?.ok());
-        match unlogged_values(&table, column, is_generated, &definition.unwrap_or_default()) {
-            Some(message) => refuse(message),
-            None => Ok(()),
-        }
+        let message =
+            definition.and_then(|it| unlogged_values(table, column, column_use, is_generated, it));
+        message.map_or(Ok(()), refuse)
     }
 
     /// Returns a time: the server shows all rows that were committed before this time. Returns `None` if a replica has

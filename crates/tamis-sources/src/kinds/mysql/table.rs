@@ -8,7 +8,9 @@ use mysql_async::{Conn, Error, Value};
 use crate::errors::source_error::SourceError;
 use crate::ids::fold::Fold;
 use crate::ids::id::IdType;
+use crate::kinds::condition::{Condition, InvalidCondition};
 use crate::kinds::mysql::column::{Column, ColumnKind, columns};
+use crate::kinds::mysql::condition::RowCondition;
 use crate::kinds::mysql::explain::explained;
 use crate::kinds::mysql::options::MysqlOptions;
 use crate::kinds::mysql::quoted::quoted;
@@ -35,6 +37,10 @@ pub(super) struct Table {
     pub(super) fold: Fold,
     /// True for `BINARY(16)`, because the log omits trailing zeros of a value.
     pub(super) is_trimmed: bool,
+    /// The condition for each row of the log. With `None`, all rows count.
+    pub(super) condition: Option<RowCondition>,
+    /// The condition as SQL, for full reads and polls.
+    pub(super) filter: String,
     /// The properties that the decoding of log rows depends on: the names and types of all columns, and whether the id
     /// is unique.
     pub(super) shape: String,
@@ -47,6 +53,12 @@ impl Table {
     /// Returns the quoted name of the table for SQL.
     pub(super) fn quoted(&self) -> String {
         format!("{}.{}", quoted(&self.database), quoted(&self.name))
+    }
+
+    /// Returns a query for the ids of the rows that satisfy the condition of the source and another condition.
+    pub(super) fn select(&self, condition: &str) -> String {
+        let (column, from) = (quoted(&self.column), self.quoted());
+        format!("SELECT {column} FROM {from} WHERE {} AND ({condition})", self.filter)
     }
 
     /// Returns the text of an id from the log. Returns `None` for NULL.
@@ -84,7 +96,8 @@ pub(super) async fn find_table(
         let names = names.join(", ");
         return refuse(format!("the table {name} has no column {column}; it has: {names}"));
     };
-    let Column { name: column_name, data_type, column_type, charset, collation } = &columns[place];
+    let Column { name: column_name, data_type, column_type, charset, collation, .. } =
+        &columns[place];
     let kind = ColumnKind::of(data_type, column_type, charset);
     let Some(kind) = kind.filter(|kind| kind.fits(id)) else {
         return refuse(format!(
@@ -104,6 +117,7 @@ pub(super) async fn find_table(
     // The log also contains deletions of old row versions, whose ids may still exist.
     let is_unique = table_type != "SYSTEM VERSIONED"
         && is_unique(connection, database, name, column_name).await.map_err(explained)?;
+    let (condition, filter) = find_condition(options, &columns)?;
     let has_index = has_index(connection, database, name, column_name).await;
     Ok(Table {
         has_index: has_index.map_err(explained)?,
@@ -117,8 +131,26 @@ pub(super) async fn find_table(
         kind,
         fold,
         is_trimmed: kind == ColumnKind::Uuid && data_type == "binary",
+        condition,
+        filter,
         shape: format!("{columns:?} {is_unique}"),
     })
+}
+
+/// Returns the condition for rows of the log, and the condition as SQL. A polled table has no log, so its condition may
+/// be any SQL.
+fn find_condition(
+    options: &MysqlOptions,
+    columns: &[Column],
+) -> Result<(Option<RowCondition>, String), SourceError> {
+    let Some(text) = &options.condition else { return Ok((None, "TRUE".to_owned())) };
+    if options.poll.is_some() {
+        return Ok((None, format!("({text})")));
+    }
+    let condition = Condition::parse(text).and_then(|it| RowCondition::bind(&it, columns));
+    let condition = condition.map_err(InvalidCondition::into_error)?;
+    let filter = condition.sql().to_owned();
+    Ok((Some(condition), filter))
 }
 
 /// Tests whether an index begins with the column.

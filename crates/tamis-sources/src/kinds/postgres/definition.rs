@@ -1,6 +1,7 @@
 //! SQL that reads the definition of the table from the catalog, and the state of the log and the slot at the same time.
 //!
-//! Parameters of the SQL: `$1` is the schema, `$2` the table, `$3` the column, `$4` the publication, and `$5` the slot.
+//! Parameters of the SQL: `$1` is the schema, `$2` the table, `$3` the column, `$4` the publication, `$5` the slot, and
+//! `$6` the columns of the condition.
 
 /// The relation with the given name, and all its partitions.
 pub(super) const TREE: &str = "WITH RECURSIVE named AS (
@@ -50,6 +51,10 @@ pub(super) fn server_state_sql() -> String {
         i.inhparent) FROM pg_inherits i JOIN lineage ON lineage.oid = i.inhrelid),
       (SELECT (SELECT string_agg(x.indexrelid::text, ' ' ORDER BY x.indexrelid) {UNIQUE_INDEXES})
         FROM named JOIN pg_class c ON c.oid = named.oid),
+      (SELECT string_agg(concat_ws(':', a.attrelid, a.attnum, a.atttypid, a.xmin), ' '
+          ORDER BY a.attrelid, a.attnum)
+        FROM tree JOIN pg_attribute a ON a.attrelid = tree.oid
+        WHERE a.attname = ANY ($6::text[]) AND NOT a.attisdropped),
       (SELECT concat_ws(':', p.oid, p.xmin) FROM publication p),
       (SELECT string_agg(concat_ws(':', r.oid, r.xmin), ' ' ORDER BY r.oid)
         FROM pg_publication_rel r JOIN publication p ON p.oid = r.prpubid
@@ -63,8 +68,8 @@ pub(super) fn server_state_sql() -> String {
     )
 }
 
-/// A hash of the table definition. The definition consists of the relation and its files, its column, unique indexes,
-/// publication, subscriptions, partitions and parent tables. If the hash changes, the stream may have missed ids. For
+/// A hash of the table definition. The definition consists of the relation and its files, its column and the columns of
+/// the condition, unique indexes, publication, subscriptions, partitions and parent tables. If the hash changes, the stream may have missed ids. For
 /// example, rows that are inserted between `SET UNLOGGED` and `SET LOGGED` are in new files but not in the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Definition(pub(super) i64);

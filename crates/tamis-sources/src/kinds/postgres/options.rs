@@ -3,6 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use crate::kinds::condition::{Condition, InvalidCondition};
 use crate::kinds::poll::PollOptions;
 
 /// The settings of a source in PostgreSQL.
@@ -19,6 +20,10 @@ pub struct PostgresOptions {
     pub table: String,
     /// The column that contains the ids. The type is an integer, a text, or `uuid`.
     pub column: String,
+    /// The condition for rows that count, such as `deleted_at IS NULL`. The source accepts comparisons of integers,
+    /// booleans and texts, `IN`, `IS NULL`, `NOT`, `AND`, `OR` and parentheses, because the source also tests each row of
+    /// the stream. For a polled table, the condition may be any SQL, and the source does not check it.
+    pub condition: Option<String>,
     /// True if requests write each text id exactly as the table stores it. Set this field for a column that compares
     /// different texts as equal: `citext`, or a nondeterministic collation.
     pub exact: bool,
@@ -42,10 +47,23 @@ impl PostgresOptions {
             ca: None,
             table: table.to_owned(),
             column: column.to_owned(),
+            condition: None,
             exact: false,
             publication: "tamis_guard".to_owned(),
             poll: None,
             slot: None,
+        }
+    }
+
+    /// Checks the form of the condition. The source compares the condition with the columns when the source starts.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidCondition`] if the source follows the log and cannot evaluate the condition for rows of the log.
+    pub fn check(&self) -> Result<(), InvalidCondition> {
+        match &self.condition {
+            Some(text) if self.poll.is_none() => Condition::parse(text).map(drop),
+            _ => Ok(()),
         }
     }
 }
@@ -56,6 +74,7 @@ impl fmt::Debug for PostgresOptions {
         f.debug_struct("PostgresOptions")
             .field("table", &self.table)
             .field("column", &self.column)
+            .field("condition", &self.condition)
             .field("publication", &self.publication)
             .field("poll", &self.poll)
             .field("slot", &self.slot)

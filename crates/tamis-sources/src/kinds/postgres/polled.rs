@@ -110,8 +110,8 @@ impl PolledTable for PostgresTable {
         };
         let (found, changes, identity) = runtime.wait(open)?;
         let Found { client, host, name, column } = found;
-        let (id, from) = (&column.column, &column.table);
-        let all_ids = format!("SELECT {id}::text FROM {from} WHERE {id} IS NOT NULL");
+        let (id, from, filter) = (&column.column, &column.table, &column.filter);
+        let all_ids = format!("SELECT {id}::text FROM {from} WHERE {filter} AND {id} IS NOT NULL");
         let array = match column.kind {
             ColumnKind::Integer => "$1::text[]::int8[]",
             ColumnKind::Uuid => "$1::text[]::uuid[]",
@@ -125,7 +125,9 @@ impl PolledTable for PostgresTable {
             }),
             highest: changes.as_ref().map(|column| highest_sql(column, from)),
             deletions: poll.deletions.clone(),
-            live_ids: format!("SELECT {id}::text FROM {from} WHERE {id} = ANY ({array})"),
+            live_ids: format!(
+                "SELECT {id}::text FROM {from} WHERE {filter} AND {id} = ANY ({array})"
+            ),
             schema: schema_sql(),
             columns: [options.column.clone(), changed.unwrap_or_default().to_owned()],
             all_ids,

@@ -236,7 +236,9 @@ fn identity(options: &PostgresOptions) -> String {
     // If the URL is invalid, the source reads nothing.
     let database = Address::new(options).map(|address| address.database).unwrap_or_default();
     let exact = if options.exact { " exact" } else { "" };
-    format!("postgres {database:?} {:?} {:?}{exact}", options.table, options.column)
+    let condition = options.condition.as_ref().map(|it| format!(" where {it:?}"));
+    let condition = condition.unwrap_or_default();
+    format!("postgres {database:?} {:?} {:?}{exact}{condition}", options.table, options.column)
 }
 
 /// A lock guard of the position. While the guard exists, no other thread can access the position.

@@ -8,7 +8,9 @@ use tokio_postgres::{Client, Row, Statement};
 
 use crate::errors::source_error::SourceError;
 use crate::ids::id::IdType;
+use crate::kinds::condition::Condition;
 use crate::kinds::postgres::address::Address;
+use crate::kinds::postgres::condition;
 use crate::kinds::postgres::definition::{Definition, TREE, Versions, server_state_sql};
 use crate::kinds::postgres::explain::explained;
 use crate::kinds::postgres::lsn::Lsn;
@@ -102,8 +104,13 @@ impl Server {
         let state_query =
             client.prepare(&server_state_sql()).await.map_err(|error| explained(&error))?;
         // The state is read before the checks, so that the source later detects a change during the checks.
-        let parameters = [&*name.schema, &*name.table, &*options.column, &*options.publication, ""];
-        let row = client.query_one(&state_query, &parameters.each_ref().map(|it| it as _)).await;
+        let condition = condition::parsed(options)?;
+        let tested = condition.iter().flat_map(Condition::columns);
+        let tested: Vec<String> = tested.map(condition::catalog_name).collect();
+        let (schema, table, publication) = (&name.schema, &name.table, &options.publication);
+        let parameters: [&(dyn ToSql + Sync); 6] =
+            [schema, table, &options.column, publication, &"", &tested];
+        let row = client.query_one(&state_query, &parameters).await;
         let row = row.map_err(|error| explained(&error))?;
         let (definition, versions, end) = (definition(&row), versions(&row), place(&row, 0)?);
         let table = check_table(&client, &name, options, id).await?;
@@ -138,8 +145,8 @@ impl Server {
     /// server, or the server has ended the stream.
     pub(super) async fn state(&self, slot: &str) -> Result<ServerState, SourceError> {
         let table = &self.table;
-        let parameters = [&*table.schema, &*table.name, &*table.column, &*self.publication, slot];
-        let parameters = parameters.each_ref().map(|it| it as _);
+        let parameters: [&(dyn ToSql + Sync); 6] =
+            [&table.schema, &table.name, &table.column, &self.publication, &slot, &table.tested()];
         let row = self.client.query_one(&self.state_query, &parameters);
         let row = self.in_time(async { row.await.map_err(|error| explained(&error)) }).await?;
         if !row.get::<_, bool>(2) {

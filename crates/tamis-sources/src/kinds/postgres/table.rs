@@ -1,15 +1,18 @@
 //! Checks the table, its id column and its publication. Error messages contain the SQL that fixes a problem.
 
+use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Row};
 
 use crate::errors::source_error::SourceError;
 use crate::ids::fold::Fold;
 use crate::ids::id::IdType;
+use crate::kinds::condition::{BoundColumn, FieldKind, InvalidCondition};
 use crate::kinds::postgres::column::ColumnKind;
+use crate::kinds::postgres::condition::{self, RowCondition, TestedColumn};
 use crate::kinds::postgres::definition::{HAS_IDENTITY, TREE, UNIQUE_INDEXES};
 use crate::kinds::postgres::explain::explained;
 use crate::kinds::postgres::options::PostgresOptions;
-use crate::kinds::postgres::preflight::TableName;
+use crate::kinds::postgres::preflight::{TableName, check_text_encoding};
 
 /// The id column, with quoted names for SQL.
 #[derive(Clone, Debug)]
@@ -21,21 +24,24 @@ pub(super) struct IdColumn {
     pub(super) fold: Fold,
     /// The OID of the relation, which the stream uses.
     pub(super) relation: u32,
+    /// The condition of the source as SQL. Without a condition, the SQL is `TRUE`.
+    pub(super) filter: String,
 }
 
 impl IdColumn {
     /// Returns the `COPY` command that reads all ids.
     pub(super) fn copy(&self) -> String {
-        format!("COPY (SELECT {} FROM {}) TO STDOUT", self.column, self.table)
+        let Self { table, column, filter, .. } = self;
+        format!("COPY (SELECT {column} FROM {table} WHERE {filter}) TO STDOUT")
     }
 
     /// Returns the `COPY` command that reads the ids in a range of blocks. A range without an end contains all blocks
     /// from `first` on.
     pub(super) fn copy_of_blocks(&self, first: u64, end: Option<u64>) -> String {
         let end = end.map_or(String::new(), |end| format!(" AND ctid < '({end},0)'"));
+        let Self { table, column, filter, .. } = self;
         format!(
-            "COPY (SELECT {} FROM {} WHERE ctid >= '({first},0)'{end}) TO STDOUT",
-            self.column, self.table
+            "COPY (SELECT {column} FROM {table} WHERE {filter} AND ctid >= '({first},0)'{end}) TO STDOUT"
         )
     }
 }
@@ -51,6 +57,15 @@ pub(super) struct Table {
     /// True if no two rows have the same id. A deleted row means a deleted id only if ids are unique.
     pub(super) is_unique: bool,
     pub(super) ids: IdColumn,
+    /// The condition for each row of the stream. With `None`, all rows count.
+    pub(super) condition: Option<RowCondition>,
+}
+
+impl Table {
+    /// Returns the names of the columns that the condition tests.
+    pub(super) fn tested(&self) -> Vec<&str> {
+        self.condition.iter().flat_map(|it| &it.columns).map(|it| &*it.name).collect()
+    }
 }
 
 /// Rejects a table whose changes are not completely in the stream.
@@ -72,15 +87,57 @@ pub(super) async fn check_table(
     }
     check.grants().await?;
     let relations = check.relations().await?;
-    check.publication(is_partitioned, &relations).await?;
-    Ok(Table {
+    let condition = find_condition(client, name, options).await?;
+    let filter = condition.as_ref().map_or("TRUE", |it| it.condition.sql()).to_owned();
+    let table = Table {
         schema: name.schema.clone(),
         name: name.table.clone(),
         column: options.column.clone(),
         column_type: column.type_number,
         is_unique: relations.is_unique && column.kind.is_one_to_one(id),
-        ids: check.id_column(&column),
-    })
+        ids: check.id_column(&column, filter),
+        condition,
+    };
+    check.publication(is_partitioned, &relations, &table.tested()).await?;
+    Ok(table)
+}
+
+/// Finds the columns of the condition.
+async fn find_condition(
+    client: &Client,
+    name: &TableName,
+    options: &PostgresOptions,
+) -> Result<Option<RowCondition>, SourceError> {
+    let Some(condition) = condition::parsed(options)? else { return Ok(None) };
+    let (mut columns, mut bound) = (Vec::new(), Vec::new());
+    for column in condition.columns() {
+        let column = condition::catalog_name(column);
+        let options = PostgresOptions { column: column.clone(), ..options.clone() };
+        let quoted = quoted(client, name, &options).await?;
+        let check = Check { client, name, options: &options, quoted };
+        let found = check.described().await?;
+        if found.is_generated {
+            let Quoted { table, column, .. } = &check.quoted;
+            return refuse(format!(
+                "{table}.{column} is a generated column, whose values are not in the stream of changes; remove {column} \
+                 from `where`, or set follow = \"poll\""
+            ));
+        }
+        check.grants().await?;
+        let kind = condition::field_kind(&found.base, found.is_enum, found.is_exact);
+        bound.push(BoundColumn {
+            sql: check.quoted.column,
+            kind,
+            is_nullable: found.is_nullable,
+            full_type: found.full,
+        });
+        columns.push(TestedColumn { name: column, type_number: found.type_number, kind });
+    }
+    if columns.iter().any(|column| matches!(column.kind, FieldKind::Text(_))) {
+        check_text_encoding(client).await?;
+    }
+    let condition = condition.bind(&bound).map_err(InvalidCondition::into_error)?;
+    Ok(Some(RowCondition { condition, columns }))
 }
 
 /// Rejects a table or view whose ids cannot be read.
@@ -100,7 +157,8 @@ pub(super) async fn check_column(
     }
     let column = check.column(id).await?;
     check.grants().await?;
-    Ok(check.id_column(&column))
+    let filter = options.condition.as_ref().map_or("TRUE".to_owned(), |it| format!("({it})"));
+    Ok(check.id_column(&column, filter))
 }
 
 /// A change column, as quoted SQL.
@@ -190,6 +248,9 @@ struct Described {
     /// True if the column never compares different texts as equal.
     is_exact: bool,
     is_generated: bool,
+    is_enum: bool,
+    /// True if the column may contain NULL.
+    is_nullable: bool,
 }
 
 /// The properties of the table and its partitions.
@@ -213,13 +274,14 @@ impl Check<'_> {
         rows.map_err(|error| explained(&error))
     }
 
-    fn id_column(&self, column: &Column) -> IdColumn {
+    fn id_column(&self, column: &Column, filter: String) -> IdColumn {
         IdColumn {
             table: self.quoted.table.clone(),
             column: self.quoted.column.clone(),
             kind: column.kind,
             fold: column.fold,
             relation: self.name.relation,
+            filter,
         }
     }
 
@@ -240,7 +302,7 @@ impl Check<'_> {
 
     async fn column(&self, id: &IdType) -> Result<Column, SourceError> {
         let column = &self.quoted.column;
-        let Described { type_number, base, full, is_exact, is_generated } =
+        let Described { type_number, base, full, is_exact, is_generated, .. } =
             self.described().await?;
         let Some(kind) = ColumnKind::of(&base).filter(|kind| kind.fits(id)) else {
             return refuse(format!(
@@ -265,7 +327,7 @@ impl Check<'_> {
         let Quoted { table, column, .. } = &self.quoted;
         let sql = "SELECT a.attname, a.atttypid, b.typname::text,
               format_type(a.atttypid, a.atttypmod), COALESCE(l.collisdeterministic, true),
-              a.attgenerated <> ''
+              a.attgenerated <> '', b.typtype = 'e', NOT a.attnotnull
             FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
             JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
             JOIN pg_type t ON t.oid = a.atttypid
@@ -285,6 +347,8 @@ impl Check<'_> {
             full: row.get(3),
             is_exact: row.get(4),
             is_generated: row.get(5),
+            is_enum: row.get(6),
+            is_nullable: row.get(7),
         })
     }
 
@@ -381,18 +445,27 @@ impl Check<'_> {
         &self,
         is_partitioned: bool,
         relations: &Relations,
+        tested: &[&str],
     ) -> Result<(), SourceError> {
-        let Quoted { table, column, publication, .. } = &self.quoted;
-        // With a column list, the server sends only the ids.
-        let list = if relations.may_list_column { format!(" ({column})") } else { String::new() };
+        let Quoted { table, publication, .. } = &self.quoted;
+        // With a column list, the server sends only the ids and the columns of the condition.
+        let columns: Vec<&str> =
+            std::iter::once(&*self.options.column).chain(tested.iter().copied()).collect();
+        let quoted = "SELECT string_agg(quote_ident(name), ', ') FROM unnest($1::text[]) name";
+        let quoted = self.client.query_one(quoted, &[&columns]).await;
+        let quoted: String = quoted.map_err(|error| explained(&error))?.get(0);
+        let list = if relations.may_list_column { format!(" ({quoted})") } else { String::new() };
         let sql = "SELECT p.pubinsert AND p.pubupdate AND p.pubdelete AND p.pubtruncate,
-              p.pubviaroot, t.tablename IS NOT NULL, $4 = ANY (t.attnames), t.rowfilter
+              p.pubviaroot, t.tablename IS NOT NULL, $4::text = ANY (t.attnames), t.rowfilter,
+              $5::text[] <@ t.attnames::text[]
             FROM pg_publication p LEFT JOIN pg_publication_tables t
             ON t.pubname = p.pubname AND t.schemaname = $2 AND t.tablename = $3
             WHERE p.pubname = $1";
         let Self { name, options, .. } = self;
-        let names = [&options.publication, &name.schema, &name.table, &options.column];
-        let row = self.client.query_opt(sql, &names.each_ref().map(|it| *it as _)).await;
+        let (table_schema, table_name) = (&name.schema, &name.table);
+        let parameters: [&(dyn ToSql + Sync); 5] =
+            [&options.publication, table_schema, table_name, &options.column, &columns];
+        let row = self.client.query_opt(sql, &parameters).await;
         let Some(row) = row.map_err(|error| explained(&error))? else {
             let with =
                 if is_partitioned { " WITH (publish_via_partition_root = true)" } else { "" };
@@ -419,8 +492,10 @@ impl Check<'_> {
         }
         let what = if row.get::<_, Option<&str>>(4).is_some() {
             "omits rows of"
-        } else if row.get::<_, Option<bool>>(3) == Some(true) {
+        } else if row.get::<_, Option<bool>>(5) == Some(true) {
             return Ok(());
+        } else if row.get::<_, Option<bool>>(3) == Some(true) {
+            "has not all columns of the condition of"
         } else {
             "has no ids of"
         };

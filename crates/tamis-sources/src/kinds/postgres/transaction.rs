@@ -33,6 +33,8 @@ pub(super) struct Transaction<'r> {
     table: &'r Table,
     /// The index of the id column in the columns of the stream.
     column: Option<usize>,
+    /// The indexes of the columns of the condition.
+    tested: Vec<usize>,
     deleted: HashSet<Vec<u8>>,
 }
 
@@ -40,13 +42,14 @@ pub(super) struct Transaction<'r> {
 enum Unusable {
     /// A change arrived before the definition of its relation, or has other columns than the definition.
     Undefined,
-    /// The log contains only the key of a deleted row, and the id is not part of the key.
+    /// The log contains only the key of a deleted row, and the id is not part of the key. Or the log does not contain the
+    /// long id of a row that an update may have moved into the condition or out of it.
     NoIdentity,
 }
 
 impl<'r> Transaction<'r> {
     pub(super) fn new(run: &'r Run, table: &'r Table) -> Self {
-        Self { run, table, column: None, deleted: HashSet::new() }
+        Self { run, table, column: None, tested: Vec::new(), deleted: HashSet::new() }
     }
 
     /// Applies a change. New ids pass immediately, because the stream contains only committed changes.
@@ -66,7 +69,8 @@ impl<'r> Transaction<'r> {
                 return Ok(Effect::NeedsRead);
             }
             Change::Insert { relation, new } if relation == table => {
-                self.value(&new).map(|new| (Value::Null, new))
+                let new = if self.may_hold(&new) { self.value(&new) } else { Ok(Value::Null) };
+                new.map(|new| (Value::Null, new))
             }
             Change::Update { relation, old, new } if relation == table => self.update(old, &new),
             Change::Delete { relation, old } if relation == table => {
@@ -84,12 +88,25 @@ impl<'r> Transaction<'r> {
         }
     }
 
-    /// Finds the id column.
+    /// Finds the id column and the columns of the condition.
     fn define(&mut self, relation: &Relation) -> Effect {
         let column = (self.table.column.as_bytes(), self.table.column_type);
         let columns = relation.columns.iter();
         self.column = columns.map(|(name, kind)| (&**name, *kind)).position(|it| it == column);
-        if self.column.is_some() { Effect::Defined } else { Effect::OtherTable }
+        let condition = self.table.condition.as_ref();
+        let tested = condition.map_or(Some(Vec::new()), |it| it.find(&relation.columns));
+        match tested {
+            Some(tested) if self.column.is_some() => {
+                self.tested = tested;
+                Effect::Defined
+            }
+            _ => Effect::OtherTable,
+        }
+    }
+
+    /// Returns false if a row certainly does not satisfy the condition of the source.
+    fn may_hold(&self, row: &Tuple) -> bool {
+        self.table.condition.as_ref().is_none_or(|it| it.may_hold(&self.tested, row))
     }
 
     /// Returns the value of the id column.
@@ -103,10 +120,26 @@ impl<'r> Transaction<'r> {
         if old.is_key && value == Value::Null { Err(Unusable::NoIdentity) } else { Ok(value) }
     }
 
-    /// Returns the values before and after an update. The first value is NULL if the id is unchanged.
+    /// Returns the values before and after an update. The first value is NULL if the id is unchanged and the row
+    /// satisfies the condition. The second value is NULL if the row does not satisfy the condition.
     fn update(&self, old: Option<Old>, new: &Tuple) -> Result<(Value, Value), Unusable> {
+        let may_hold = self.may_hold(new);
         let new = self.value(new)?;
         let old = old.map_or(Ok(Value::Null), |old| self.old_value(&old))?;
+        if self.table.condition.is_some() {
+            // Before the update, the row may have been on the other side of the condition.
+            let new = match (&old, new) {
+                (Value::Text(_), Value::Unchanged) => old.clone(),
+                (_, Value::Unchanged) => return Err(Unusable::NoIdentity),
+                (_, new) => new,
+            };
+            let old = if old == Value::Null { new.clone() } else { old };
+            return Ok(match may_hold {
+                true if old == new => (Value::Null, new),
+                true => (old, new),
+                false => (old, Value::Null),
+            });
+        }
         let is_same = old == new || new == Value::Unchanged;
         Ok((if is_same { Value::Null } else { old }, new))
     }

@@ -1,0 +1,144 @@
+//! The values of columns, and their comparison with the values of a condition.
+
+use std::borrow::Cow;
+use std::cmp::Ordering;
+
+use crate::ids::fold::Fold;
+use crate::kinds::condition::truth::Truth;
+use crate::kinds::condition::{Literal, Operator};
+
+/// The way in which a column compares values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FieldKind {
+    Integer,
+    Boolean,
+    /// Texts are equal if their folded keys are equal. If the fold is not precise, texts with equal keys may differ.
+    Text(Fold),
+    /// A type whose comparison the source does not know. Only the test for NULL is possible.
+    Other,
+}
+
+/// The value of a column in a row of the log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Field<'r> {
+    Null,
+    Integer(i128),
+    Boolean(bool),
+    Text(Cow<'r, [u8]>),
+    /// A value that is not NULL, of a type that the source does not compare.
+    Other,
+    /// The log does not contain the value.
+    Unknown,
+}
+
+/// A test of a value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Test {
+    Null,
+    Integer(Operator, i128),
+    Boolean(bool),
+    /// The value is equal to a text. The field `key` is the folded text.
+    Equal {
+        text: Vec<u8>,
+        key: Vec<u8>,
+        fold: Fold,
+    },
+    NotEqual {
+        text: Vec<u8>,
+        key: Vec<u8>,
+        fold: Fold,
+    },
+}
+
+impl FieldKind {
+    /// Returns the test of a column that is a condition itself. Returns an error as the end of a message.
+    pub(super) fn truthy(self) -> Result<Test, String> {
+        match self {
+            Self::Integer => Ok(Test::Integer(Operator::NotEqual, 0)),
+            Self::Boolean => Ok(Test::Boolean(true)),
+            Self::Text(_) => Err(": compare it with a text in single quotes".to_owned()),
+            Self::Other => Err(only_null()),
+        }
+    }
+
+    /// Returns the test of a comparison. Returns an error as the end of a message.
+    pub(super) fn compare(self, operator: Operator, value: &Literal) -> Result<Test, String> {
+        match (self, value) {
+            (Self::Integer, Literal::Integer(value)) => Ok(Test::Integer(operator, *value)),
+            (Self::Integer, Literal::Boolean(value)) => {
+                Ok(Test::Integer(operator, i128::from(*value)))
+            }
+            (Self::Integer, Literal::Text(_)) => Err(": write its values as integers".to_owned()),
+            (Self::Boolean, Literal::Boolean(value)) => match operator {
+                Operator::Equal => Ok(Test::Boolean(*value)),
+                Operator::NotEqual => Ok(Test::Boolean(!*value)),
+                _ => Err(", and booleans can only be compared with = and <>".to_owned()),
+            },
+            (Self::Boolean, _) => Err(": write TRUE or FALSE".to_owned()),
+            (Self::Text(fold), Literal::Text(text)) => {
+                let (text, key) =
+                    (text.clone().into_bytes(), fold.key(text.as_bytes()).into_owned());
+                match operator {
+                    Operator::Equal => Ok(Test::Equal { text, key, fold }),
+                    Operator::NotEqual => Ok(Test::NotEqual { text, key, fold }),
+                    // The order of texts depends on the collation.
+                    _ => {
+                        Err(", and texts can only be compared with =, <>, IN and NOT IN".to_owned())
+                    }
+                }
+            }
+            // MySQL would compare the text as a number: 'abc' = 0 is true.
+            (Self::Text(_), _) => Err(": write its values as texts in single quotes".to_owned()),
+            (Self::Other, _) => Err(only_null()),
+        }
+    }
+}
+
+fn only_null() -> String {
+    ", and a condition can only test it with IS NULL or IS NOT NULL".to_owned()
+}
+
+impl Test {
+    /// Returns the possible results of the test for a value.
+    pub(super) fn truth(&self, field: &Field<'_>) -> Truth {
+        match (self, field) {
+            (Self::Null, Field::Unknown) => Truth::TRUE_OR_FALSE,
+            (Self::Null, field) => Truth::of(*field == Field::Null),
+            (_, Field::Null) => Truth::NULL,
+            (Self::Integer(operator, value), Field::Integer(field)) => {
+                Truth::of(operator.holds(field.cmp(value)))
+            }
+            (Self::Boolean(value), Field::Boolean(field)) => Truth::of(field == value),
+            (Self::Equal { text, key, fold }, Field::Text(field)) => equal(field, text, key, *fold),
+            (Self::NotEqual { text, key, fold }, Field::Text(field)) => {
+                equal(field, text, key, *fold).not()
+            }
+            // The log has a value of another type than the table. The row stays in the set.
+            _ => Truth::UNKNOWN,
+        }
+    }
+}
+
+fn equal(field: &[u8], text: &[u8], key: &[u8], fold: Fold) -> Truth {
+    if field == text {
+        return Truth::TRUE;
+    }
+    match *fold.key(field) == *key {
+        false => Truth::FALSE,
+        true if fold.is_precise() => Truth::TRUE,
+        true => Truth::TRUE_OR_FALSE,
+    }
+}
+
+impl Operator {
+    fn holds(self, order: Ordering) -> bool {
+        match self {
+            Self::Equal => order.is_eq(),
+            Self::NotEqual => order.is_ne(),
+            Self::Less => order.is_lt(),
+            Self::LessOrEqual => order.is_le(),
+            Self::Greater => order.is_gt(),
+            Self::GreaterOrEqual => order.is_ge(),
+        }
+    }
+}
