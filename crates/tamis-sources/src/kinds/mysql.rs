@@ -34,10 +34,12 @@
 //! the cases that `definition.rs` and `log_filter.rs` describe.
 
 mod audit;
+mod charset;
 mod cluster;
 mod column;
 mod condition;
 mod connect;
+mod decimal;
 mod definition;
 mod explain;
 mod follower;

@@ -8,6 +8,10 @@ mod backend;
 mod changes;
 #[path = "../support/chaos.rs"]
 mod chaos;
+#[path = "../../src/kinds/mysql/charset.rs"]
+#[allow(dead_code, reason = "the library uses the rest")]
+mod charset;
+mod charsets;
 #[path = "../support/checker.rs"]
 mod checker;
 mod collations;

@@ -315,3 +315,26 @@ fn a_long_value_that_an_update_does_not_log_keeps_its_row() {
     wait_synced(&source);
     assert!(knows(&ids, 3));
 }
+
+#[test]
+fn numbers_without_a_fraction_are_read_alike_from_rows_and_stream() {
+    let mut shop = shop();
+    shop.run(
+        "CREATE DOMAIN serial_number AS numeric(30, 0);
+        CREATE TABLE whole (id numeric(20, 0) PRIMARY KEY); CREATE TABLE named (id serial_number PRIMARY KEY);
+        CREATE TABLE fraction (id numeric(20, 2) PRIMARY KEY); CREATE TABLE free (id numeric PRIMARY KEY);
+        ALTER PUBLICATION tamis_guard ADD TABLE whole, named, fraction, free",
+    );
+    for table in ["whole", "named"] {
+        shop.run(&format!("INSERT INTO {table} VALUES (7), (9007199254740993)"));
+        let (ids, source) = follow(&shop.table(table));
+        assert!(knows(&ids, 7) && knows(&ids, 9_007_199_254_740_993_u64));
+        let change = format!(
+            "INSERT INTO {table} VALUES (9223372036854775807); DELETE FROM {table} WHERE id = 7"
+        );
+        shop.after(&ids, &source, &change, &[i64::MAX as u64], &[7]);
+    }
+    for table in ["fraction", "free"] {
+        refused(&shop.table(table), "which holds no ids of the configured type");
+    }
+}

@@ -14,6 +14,8 @@ pub(crate) enum FieldKind {
     Boolean,
     /// Texts are equal if their folded keys are equal. If the fold is not precise, texts with equal keys may differ.
     Text(Fold),
+    /// Texts as in [`Text`](Self::Text), but only for ASCII. A comparison with another text is not certain.
+    Ascii(Fold),
     /// A type whose comparison the source does not know. Only the test for NULL is possible.
     Other,
 }
@@ -37,17 +39,19 @@ pub(super) enum Test {
     Null,
     Integer(Operator, i128),
     Boolean(bool),
-    /// The value is equal to a text. The field `key` is the folded text.
-    Equal {
-        text: Vec<u8>,
-        key: Vec<u8>,
-        fold: Fold,
-    },
-    NotEqual {
-        text: Vec<u8>,
-        key: Vec<u8>,
-        fold: Fold,
-    },
+    Equal(TextValue),
+    NotEqual(TextValue),
+}
+
+/// A text of a condition.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct TextValue {
+    text: Vec<u8>,
+    /// The folded text.
+    key: Vec<u8>,
+    fold: Fold,
+    /// True if only comparisons with ASCII texts are certain.
+    is_ascii: bool,
 }
 
 impl FieldKind {
@@ -56,7 +60,9 @@ impl FieldKind {
         match self {
             Self::Integer => Ok(Test::Integer(Operator::NotEqual, 0)),
             Self::Boolean => Ok(Test::Boolean(true)),
-            Self::Text(_) => Err(": compare it with a text in single quotes".to_owned()),
+            Self::Text(_) | Self::Ascii(_) => {
+                Err(": compare it with a text in single quotes".to_owned())
+            }
             Self::Other => Err(only_null()),
         }
     }
@@ -75,12 +81,16 @@ impl FieldKind {
                 _ => Err(", and booleans can only be compared with = and <>".to_owned()),
             },
             (Self::Boolean, _) => Err(": write TRUE or FALSE".to_owned()),
-            (Self::Text(fold), Literal::Text(text)) => {
-                let (text, key) =
-                    (text.clone().into_bytes(), fold.key(text.as_bytes()).into_owned());
+            (Self::Ascii(_), Literal::Text(text)) if !text.is_ascii() => {
+                Err(": write ASCII texts".to_owned())
+            }
+            (Self::Text(fold) | Self::Ascii(fold), Literal::Text(text)) => {
+                let is_ascii = matches!(self, Self::Ascii(_));
+                let key = fold.key(text.as_bytes()).into_owned();
+                let value = TextValue { text: text.clone().into_bytes(), key, fold, is_ascii };
                 match operator {
-                    Operator::Equal => Ok(Test::Equal { text, key, fold }),
-                    Operator::NotEqual => Ok(Test::NotEqual { text, key, fold }),
+                    Operator::Equal => Ok(Test::Equal(value)),
+                    Operator::NotEqual => Ok(Test::NotEqual(value)),
                     // The order of texts depends on the collation.
                     _ => {
                         Err(", and texts can only be compared with =, <>, IN and NOT IN".to_owned())
@@ -88,7 +98,9 @@ impl FieldKind {
                 }
             }
             // MySQL would compare the text as a number: 'abc' = 0 is true.
-            (Self::Text(_), _) => Err(": write its values as texts in single quotes".to_owned()),
+            (Self::Text(_) | Self::Ascii(_), _) => {
+                Err(": write its values as texts in single quotes".to_owned())
+            }
             (Self::Other, _) => Err(only_null()),
         }
     }
@@ -109,24 +121,27 @@ impl Test {
                 Truth::of(operator.holds(field.cmp(value)))
             }
             (Self::Boolean(value), Field::Boolean(field)) => Truth::of(field == value),
-            (Self::Equal { text, key, fold }, Field::Text(field)) => equal(field, text, key, *fold),
-            (Self::NotEqual { text, key, fold }, Field::Text(field)) => {
-                equal(field, text, key, *fold).not()
-            }
+            (Self::Equal(value), Field::Text(field)) => value.equals(field),
+            (Self::NotEqual(value), Field::Text(field)) => value.equals(field).not(),
             // The log has a value of another type than the table. The row stays in the set.
             _ => Truth::UNKNOWN,
         }
     }
 }
 
-fn equal(field: &[u8], text: &[u8], key: &[u8], fold: Fold) -> Truth {
-    if field == text {
-        return Truth::TRUE;
-    }
-    match *fold.key(field) == *key {
-        false => Truth::FALSE,
-        true if fold.is_precise() => Truth::TRUE,
-        true => Truth::TRUE_OR_FALSE,
+impl TextValue {
+    fn equals(&self, field: &[u8]) -> Truth {
+        if field == self.text {
+            return Truth::TRUE;
+        }
+        if self.is_ascii && !field.is_ascii() {
+            return Truth::TRUE_OR_FALSE;
+        }
+        match *self.fold.key(field) == *self.key {
+            false => Truth::FALSE,
+            true if self.fold.is_precise() => Truth::TRUE,
+            true => Truth::TRUE_OR_FALSE,
+        }
     }
 }
 

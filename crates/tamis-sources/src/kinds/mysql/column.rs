@@ -6,6 +6,7 @@ use mysql_async::prelude::Queryable as _;
 use mysql_async::{Conn, Error, Value};
 
 use crate::ids::id::IdType;
+use crate::kinds::mysql::charset::Charset;
 
 /// A column in the information schema.
 #[derive(Debug)]
@@ -51,8 +52,12 @@ pub(super) enum ColumnKind {
     Signed,
     /// An unsigned integer with the given number of bits. The log contains unsigned integers as signed integers.
     Unsigned(u32),
-    Text,
+    /// The type `DECIMAL` without a fraction, with the given number of digits.
+    Decimal(usize),
+    Text(Charset),
     /// A UUID in 16 bytes.
+    Binary,
+    /// The type `UUID` of MariaDB. Queries return the UUID as a text.
     Uuid,
 }
 
@@ -67,11 +72,12 @@ impl ColumnKind {
             "int" => 32,
             "bigint" => 64,
             "char" | "varchar" | "text" | "tinytext" | "mediumtext" | "longtext" => {
-                // With UTF-8 or ASCII, the log and the queries return the same bytes.
-                let is_utf8 = ["utf8", "utf8mb3", "utf8mb4", "ascii"].contains(&charset);
-                return is_utf8.then_some(Self::Text);
+                return Charset::named(charset).map(Self::Text);
             }
-            "binary" | "varbinary" if full.ends_with("(16)") => return Some(Self::Uuid),
+            "decimal" => return decimal_digits(full).map(Self::Decimal),
+            // A column of an older version has a comment behind the type, and stores the bytes in another order.
+            "uuid" if full.eq_ignore_ascii_case("uuid") => return Some(Self::Uuid),
+            "binary" | "varbinary" if full.ends_with("(16)") => return Some(Self::Binary),
             _ => return None,
         };
         Some(if full.contains("unsigned") { Self::Unsigned(bits) } else { Self::Signed })
@@ -80,13 +86,15 @@ impl ColumnKind {
     /// Tests whether the column can hold ids of a type.
     pub(super) fn fits(self, id: &IdType) -> bool {
         match id {
-            IdType::Integer { .. } => matches!(self, Self::Signed | Self::Unsigned(_)),
-            IdType::Uuid => matches!(self, Self::Text | Self::Uuid),
-            IdType::Text { .. } => self != Self::Uuid,
+            IdType::Integer { .. } => {
+                matches!(self, Self::Signed | Self::Unsigned(_) | Self::Decimal(_))
+            }
+            IdType::Uuid => matches!(self, Self::Text(_) | Self::Binary | Self::Uuid),
+            IdType::Text { .. } => !matches!(self, Self::Binary | Self::Uuid),
         }
     }
 
-    /// Returns the text of a value. Returns `None` for NULL and for values that are not ids.
+    /// Returns the text of a value of a query. Returns `None` for NULL and for values that are not ids.
     pub(super) fn text(self, value: &Value) -> Option<Cow<'_, [u8]>> {
         match (value, self) {
             (Value::Int(value), Self::Unsigned(bits)) => {
@@ -95,14 +103,22 @@ impl ColumnKind {
             }
             (Value::Int(value), _) => Some(Cow::Owned(value.to_string().into_bytes())),
             (Value::UInt(value), _) => Some(Cow::Owned(value.to_string().into_bytes())),
-            (Value::Bytes(bytes), Self::Uuid) => {
-                let hex = bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
-                Some(Cow::Owned(hex.into_bytes()))
-            }
+            (Value::Bytes(bytes), Self::Binary) => Some(Cow::Owned(hex(bytes))),
             (Value::Bytes(bytes), _) => Some(Cow::Borrowed(bytes)),
             _ => None,
         }
     }
+}
+
+/// Returns the number of digits of a type such as `decimal(20,0) unsigned`. Returns `None` if the type has a fraction.
+fn decimal_digits(full: &str) -> Option<usize> {
+    let (digits, rest) = full.strip_prefix("decimal(")?.split_once(',')?;
+    rest.starts_with("0)").then(|| digits.parse().ok())?
+}
+
+/// Returns bytes as hexadecimal digits.
+pub(super) fn hex(bytes: &[u8]) -> Vec<u8> {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>().into_bytes()
 }
 
 #[cfg(test)]
@@ -125,8 +141,13 @@ mod tests {
         let uuid = ColumnKind::of("binary", "binary(16)", "").unwrap();
         let text = uuid.text(&Value::Bytes(vec![0xab; 16])).unwrap().into_owned();
         assert_eq!(text, "ab".repeat(16).into_bytes());
-        for (data, charset) in [("float", ""), ("varchar", "gbk"), ("uuid", ""), ("json", "")] {
-            assert_eq!(ColumnKind::of(data, data, charset), None, "{data}");
+        for (full, charset) in
+            [("float", ""), ("varchar(9)", "sjis"), ("json", ""), ("decimal(9,2)", "")]
+        {
+            let data = full.split('(').next().unwrap();
+            assert_eq!(ColumnKind::of(data, full, charset), None, "{full}");
         }
+        let decimal = ColumnKind::of("decimal", "decimal(20,0) unsigned zerofill", "");
+        assert_eq!(decimal, Some(ColumnKind::Decimal(20)));
     }
 }

@@ -6,6 +6,7 @@ use crate::ids::fold::Fold;
 use crate::kinds::condition::{
     BoundColumn, BoundCondition, Condition, Field, FieldKind, InvalidCondition,
 };
+use crate::kinds::mysql::charset::Charset;
 use crate::kinds::mysql::column::{Column, ColumnKind};
 use crate::kinds::mysql::quoted::quoted;
 use crate::kinds::mysql::row_events::signed;
@@ -145,10 +146,15 @@ fn label<'e>(labels: &[String], number: usize) -> Field<'e> {
     }
 }
 
+/// Collations of other character sets than UTF-8 that compare ASCII texts as `general_ci` does.
+const ASCII_LIKE_GENERAL: [&str; 4] =
+    ["latin1_swedish_ci", "latin1_general_ci", "gbk_chinese_ci", "gb2312_chinese_ci"];
+
 /// Returns how the log stores a column, and how the database compares its values.
 fn stored(column: &Column) -> (Stored, FieldKind) {
     let Column { data_type, column_type, charset, collation, .. } = column;
-    let fold = Fold::of_collation(collation);
+    let is_utf8 = Charset::named(charset) == Some(Charset::Utf8);
+    let fold = Fold::of_collation(collation).filter(|_| is_utf8);
     if data_type == "enum" {
         return match (labels(column_type), fold) {
             (Some(labels), Some(fold)) => (Stored::Enum(labels), FieldKind::Text(fold)),
@@ -161,7 +167,19 @@ fn stored(column: &Column) -> (Stored, FieldKind) {
     match (ColumnKind::of(data_type, column_type, charset), fold) {
         (Some(ColumnKind::Signed), _) => (Stored::Integer(None), FieldKind::Integer),
         (Some(ColumnKind::Unsigned(bits)), _) => (Stored::Integer(Some(bits)), FieldKind::Integer),
-        (Some(ColumnKind::Text), Some(fold)) => (Stored::Text, FieldKind::Text(fold)),
+        (Some(ColumnKind::Text(Charset::Utf8)), Some(fold)) => {
+            (Stored::Text, FieldKind::Text(fold))
+        }
+        // For ASCII texts, these character sets have the rules of `general_ci` and `bin`.
+        (Some(ColumnKind::Text(_)), _) => match collation.rsplit('_').next() {
+            Some("ci") if ASCII_LIKE_GENERAL.contains(&&**collation) => {
+                (Stored::Text, FieldKind::Ascii(Fold::General))
+            }
+            Some("bin") if !collation.contains("nopad") => {
+                (Stored::Text, FieldKind::Ascii(Fold::Padded))
+            }
+            _ => (Stored::Other, FieldKind::Other),
+        },
         _ => (Stored::Other, FieldKind::Other),
     }
 }
@@ -217,8 +235,10 @@ mod tests {
             column("flag", "bit", "bit(9)", ""),
             column("status", "enum", "enum('On sale','it''s','')", "utf8mb4_general_ci"),
             column("kind", "varchar", "varchar(9)", "utf8mb4_bin"),
-            column("old", "varchar", "varchar(9)", "latin1_swedish_ci"),
+            column("old", "varchar", "varchar(9)", "latin1_german2_ci"),
             column("gone", "datetime", "datetime", ""),
+            column("latin", "varchar", "varchar(9)", "latin1_swedish_ci"),
+            column("chinese", "varchar", "varchar(9)", "gbk_bin"),
         ]
     }
 
@@ -251,6 +271,13 @@ mod tests {
             ("kind = 'a'", 4, b"A", false),
             ("gone IS NOT NULL", 6, &[1, 2, 3, 4, 5], true),
             ("gone IS NULL", 6, &[1, 2, 3, 4, 5], false),
+            ("latin = 'active'", 7, b"Active ", true),
+            ("latin = 'active'", 7, b"actives", false),
+            // The text may be equal to the literal under the collation.
+            ("latin = 'active'", 7, b"\xE4ctive", true),
+            ("latin <> 'active'", 7, b"\xE4ctive", true),
+            ("chinese = 'active'", 8, b"Active", false),
+            ("chinese = 'active'", 8, b"active", true),
         ] {
             assert_eq!(may_hold(text, &[(index, Some(bytes))]), expected, "{text} {bytes:?}");
         }
@@ -267,9 +294,13 @@ mod tests {
             ("missing = 1", "the table has no column missing; it has: id, stock, flag,"),
             (
                 "old = 'a'",
-                "the column `old` is varchar(9) latin1_swedish_ci, and a condition can only test it with",
+                "the column `old` is varchar(9) latin1_german2_ci, and a condition can only test it with",
             ),
             ("gone = '2026-01-01'", "the column `gone` is datetime, and a condition can only"),
+            (
+                "latin = 'é'",
+                "the column `latin` is varchar(9) latin1_swedish_ci: write ASCII texts",
+            ),
             ("kind = 0", "the column `kind` is varchar(9) utf8mb4_bin: write its values as texts"),
         ] {
             let condition = Condition::parse(text).unwrap();

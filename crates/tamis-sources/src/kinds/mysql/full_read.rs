@@ -106,7 +106,7 @@ impl Server {
             return Ok(Vec::new());
         }
         let bounds = match self.table.kind {
-            ColumnKind::Signed | ColumnKind::Unsigned(_) => {
+            ColumnKind::Signed | ColumnKind::Unsigned(_) | ColumnKind::Decimal(_) => {
                 let column = quoted(&self.table.column);
                 let table = self.table.quoted();
                 // The query casts the bounds to texts, so that all integer types use one decoder.
@@ -125,11 +125,13 @@ impl Server {
                 let (width, count) = (high - low, i128::from(ranges));
                 (1..count).map(|i| (low + width * i / count).to_string()).collect()
             }
-            ColumnKind::Uuid => {
+            // The bounds would have to be UUIDs in the order of MariaDB.
+            ColumnKind::Uuid => Vec::new(),
+            ColumnKind::Binary => {
                 (1..ranges).map(|i| format!("x'{:02x}'", 256 * i / ranges)).collect()
             }
             // The bounds are digits and letters, because many texts are UUIDs or begin with a digit.
-            ColumnKind::Text => "123456789abcdefghijklmnopqrstuvwxyz"
+            ColumnKind::Text(_) => "123456789abcdefghijklmnopqrstuvwxyz"
                 .chars()
                 .map(|first| format!("'{first}'"))
                 .collect(),

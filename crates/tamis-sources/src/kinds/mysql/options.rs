@@ -23,7 +23,8 @@ pub struct MysqlOptions {
     pub primary: Option<String>,
     /// The name of the table in the database of the URL.
     pub table: String,
-    /// The column that contains the ids. The type is an integer, a text, or `BINARY(16)` for UUIDs.
+    /// The column that contains the ids. The type is an integer, `DECIMAL` without a fraction, a text, or `BINARY(16)` or
+    /// `UUID` for UUIDs.
     pub column: String,
     /// The condition for rows that count, such as `deleted_at IS NULL`. The source accepts comparisons of integers and
     /// texts, `IN`, `IS NULL`, `NOT`, `AND`, `OR` and parentheses, because the source also tests each row of the log.

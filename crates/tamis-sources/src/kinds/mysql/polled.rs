@@ -155,12 +155,12 @@ fn as_column(kind: ColumnKind, value: &Value) -> Option<Value> {
     };
     match kind {
         // The database would compare a text with an integer column as an inexact number.
-        ColumnKind::Signed | ColumnKind::Unsigned(_) => {
+        ColumnKind::Signed | ColumnKind::Unsigned(_) | ColumnKind::Decimal(_) => {
             let text = std::str::from_utf8(bytes).ok()?.trim();
             let signed = text.parse().map(Value::Int);
             signed.or_else(|_| text.parse().map(Value::UInt)).ok()
         }
-        ColumnKind::Text | ColumnKind::Uuid => Some(value.clone()),
+        ColumnKind::Text(_) | ColumnKind::Binary | ColumnKind::Uuid => Some(value.clone()),
     }
 }
 

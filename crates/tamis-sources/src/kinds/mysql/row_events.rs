@@ -17,6 +17,7 @@ use std::collections::HashMap;
 use mysql_async::Value;
 
 use crate::kinds::mysql::condition::RowCondition;
+use crate::kinds::mysql::decimal::decimal_bytes;
 use crate::kinds::mysql::table::Table;
 
 /// The maximum number of tables per transaction whose maps the decoder keeps. In a transaction with more than
@@ -173,7 +174,7 @@ impl Row<'_> {
             if at == self.table.id
                 && let Some(bytes) = bytes
             {
-                id = self.table.id_of(as_sql(bytes, column.kind)?);
+                id = self.table.id_of(as_sql(bytes, column.kind)?)?;
             }
         }
         Ok(id.filter(|_| fields.is_none_or(|fields| fields.may_hold())))
@@ -216,7 +217,8 @@ fn columns(event: &mut Cursor<'_>) -> Result<Vec<Column>, Unreadable> {
 fn as_sql(bytes: &[u8], kind: u8) -> Result<Value, Unreadable> {
     match kind {
         1..=3 | 8 | 9 => signed(bytes).map(Value::Int).ok_or(Unreadable),
-        15 | 249..=254 => Ok(Value::Bytes(bytes.to_vec())),
+        // The bytes of VARCHAR, DECIMAL, BLOB, VAR_STRING and CHAR.
+        15 | 246 | 249..=254 => Ok(Value::Bytes(bytes.to_vec())),
         _ => Err(Unreadable),
     }
 }
@@ -302,14 +304,6 @@ impl<'e> Cursor<'e> {
         };
         self.take(length)
     }
-}
-
-/// Returns the number of bytes for some digits of a DECIMAL: 4 bytes for each 9 digits, and fewer bytes for the
-/// remaining digits.
-fn decimal_bytes(digits: usize) -> usize {
-    const REST: [usize; 9] = [0, 1, 1, 2, 2, 3, 3, 4, 4];
-
-    digits / 9 * 4 + REST[digits % 9]
 }
 
 #[cfg(test)]

@@ -9,11 +9,14 @@ use crate::errors::source_error::SourceError;
 use crate::ids::fold::Fold;
 use crate::ids::id::IdType;
 use crate::kinds::condition::{Condition, InvalidCondition};
-use crate::kinds::mysql::column::{Column, ColumnKind, columns};
+use crate::kinds::mysql::charset::Charset;
+use crate::kinds::mysql::column::{Column, ColumnKind, columns, hex};
 use crate::kinds::mysql::condition::RowCondition;
+use crate::kinds::mysql::decimal::decimal_text;
 use crate::kinds::mysql::explain::explained;
 use crate::kinds::mysql::options::MysqlOptions;
 use crate::kinds::mysql::quoted::quoted;
+use crate::kinds::mysql::row_events::Unreadable;
 
 /// The table and its id column, as read from the information schema.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,7 +38,7 @@ pub(super) struct Table {
     pub(super) kind: ColumnKind,
     /// How text ids are folded to keys.
     pub(super) fold: Fold,
-    /// True for `BINARY(16)`, because the log omits trailing zeros of a value.
+    /// True for `BINARY(16)` and `UUID`, because the log omits trailing zeros of a value.
     pub(super) is_trimmed: bool,
     /// The condition for each row of the log. With `None`, all rows count.
     pub(super) condition: Option<RowCondition>,
@@ -61,14 +64,27 @@ impl Table {
         format!("SELECT {column} FROM {from} WHERE {} AND ({condition})", self.filter)
     }
 
-    /// Returns the text of an id from the log. Returns `None` for NULL.
-    pub(super) fn id_of(&self, mut value: Value) -> Option<Vec<u8>> {
-        if self.is_trimmed
-            && let Value::Bytes(bytes) = &mut value
-        {
-            bytes.resize(bytes.len().max(UUID_BYTES), 0);
+    /// Returns the text of an id from the log. Returns an error if the source cannot read the value.
+    pub(super) fn id_of(&self, mut value: Value) -> Result<Option<Vec<u8>>, Unreadable> {
+        if let Value::Bytes(bytes) = &mut value {
+            if self.is_trimmed {
+                bytes.resize(bytes.len().max(UUID_BYTES), 0);
+            }
+            match self.kind {
+                ColumnKind::Text(charset) => {
+                    let text = charset.decode(bytes).ok_or(Unreadable)?;
+                    return Ok(Some(text.into_owned()));
+                }
+                ColumnKind::Decimal(digits) => {
+                    let text = decimal_text(bytes, digits).ok_or(Unreadable)?;
+                    return Ok(Some(text.into_bytes()));
+                }
+                // A query returns a text, but the log has the bytes.
+                ColumnKind::Uuid => return Ok(Some(hex(bytes))),
+                _ => {}
+            }
         }
-        self.kind.text(&value).map(Cow::into_owned)
+        Ok(self.kind.text(&value).map(Cow::into_owned))
     }
 }
 
@@ -102,11 +118,29 @@ pub(super) async fn find_table(
     let Some(kind) = kind.filter(|kind| kind.fits(id)) else {
         return refuse(format!(
             "the column {column} is {column_type} {charset}, which holds no ids of the configured type; \
-             integers, texts in utf8mb4 and BINARY(16) for UUIDs are possible"
+             integers, DECIMAL without a fraction, texts in utf8mb4, latin1, gbk and gb2312, and UUID or BINARY(16) \
+             for UUIDs are possible"
         ));
     };
-    let is_text = kind == ColumnKind::Text && matches!(id, IdType::Text { .. }) && !options.exact;
-    let fold = if is_text { Fold::of_collation(collation) } else { Some(Fold::Exact) };
+    if kind == ColumnKind::Uuid {
+        let version: Option<String> =
+            connection.query_first("SELECT VERSION()").await.map_err(explained)?;
+        let version = version.unwrap_or_default();
+        if !has_plain_uuids(&version) {
+            return refuse(format!(
+                "the server is MariaDB {version}, which stores the type UUID in an order of its own; update the server \
+                 to 10.11.5, 11.0.3, 11.1.2, 11.2 or later, or use a BINARY(16) or CHAR(36) column"
+            ));
+        }
+    }
+    let is_text = matches!(id, IdType::Text { .. }) && !options.exact;
+    let fold = match kind {
+        ColumnKind::Text(Charset::Utf8) if is_text => Fold::of_collation(collation),
+        // The server converts the text of a request to the character set of the column, or the column to the character
+        // set of the request. Which texts are equal depends on this choice.
+        ColumnKind::Text(_) if is_text => None,
+        _ => Some(Fold::Exact),
+    };
     let Some(fold) = fold else {
         return refuse(format!(
             "the column {column} has the collation {collation}, and the guard does not know which texts are equal under \
@@ -130,11 +164,25 @@ pub(super) async fn find_table(
         id: place,
         kind,
         fold,
-        is_trimmed: kind == ColumnKind::Uuid && data_type == "binary",
+        is_trimmed: kind == ColumnKind::Uuid || data_type == "binary",
         condition,
         filter,
         shape: format!("{columns:?} {is_unique}"),
     })
+}
+
+/// Tests whether a version of MariaDB logs the bytes of the type `UUID` in the order of the text. The older versions
+/// change the order (MDEV-29959).
+fn has_plain_uuids(version: &str) -> bool {
+    let version = version.strip_prefix("5.5.5-").unwrap_or(version);
+    let mut numbers = version.split(['.', '-']).map_while(|part| part.parse::<u32>().ok());
+    let mut next = || numbers.next().unwrap_or(0);
+    match (next(), next(), next()) {
+        (10, 11, patch) => patch >= 5,
+        (11, 0, patch) => patch >= 3,
+        (11, 1, patch) => patch >= 2,
+        (major, minor, _) => (major, minor) >= (11, 2),
+    }
 }
 
 /// Returns the condition for rows of the log, and the condition as SQL. A polled table has no log, so its condition may
@@ -181,4 +229,26 @@ async fn is_unique(
         AND SUM(BINARY COLUMN_NAME = ? AND SUB_PART IS NULL) = 1) AS indexes_of_column";
     let count: Option<u64> = connection.exec_first(sql, (database, table, column)).await?;
     Ok(count.is_some_and(|count| count > 0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_that_log_uuids_in_another_order_are_known() {
+        for (version, expected) in [
+            ("10.11.19-MariaDB-0+deb12u1", true),
+            ("5.5.5-10.11.5-MariaDB", true),
+            ("10.11.4-MariaDB", false),
+            ("10.7.8-MariaDB-log", false),
+            ("11.0.2-MariaDB", false),
+            ("11.1.2-MariaDB", true),
+            ("11.4.3-MariaDB", true),
+            ("12.0.1-MariaDB", true),
+            ("", false),
+        ] {
+            assert_eq!(has_plain_uuids(version), expected, "{version}");
+        }
+    }
 }

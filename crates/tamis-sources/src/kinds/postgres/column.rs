@@ -8,7 +8,7 @@ use crate::ids::id::IdType;
 /// The way in which a column stores ids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ColumnKind {
-    /// The types `smallint`, `integer` and `bigint`.
+    /// The types `smallint`, `integer` and `bigint`, and `numeric` without a fraction.
     Integer,
     Uuid,
     /// The types `text` and `varchar`.
@@ -21,9 +21,11 @@ pub(super) enum ColumnKind {
 
 impl ColumnKind {
     /// Returns the kind of a column from the name of its type in `pg_type`. Returns `None` if the type cannot hold ids.
-    pub(super) fn of(name: &str) -> Option<Self> {
+    /// `is_whole` is true for `numeric(N, 0)`. In a `numeric` column with fractions, the texts `7` and `7.0` are equal.
+    pub(super) fn of(name: &str, is_whole: bool) -> Option<Self> {
         Some(match name {
             "int2" | "int4" | "int8" => Self::Integer,
+            "numeric" if is_whole => Self::Integer,
             "uuid" => Self::Uuid,
             "text" | "varchar" => Self::Text,
             "bpchar" => Self::Padded,
@@ -131,9 +133,10 @@ mod tests {
     #[test]
     fn types_that_cannot_hold_ids_are_refused() {
         for name in ["numeric", "float8", "json", "bytea", "timestamptz", "name"] {
-            assert_eq!(ColumnKind::of(name), None, "{name}");
+            assert_eq!(ColumnKind::of(name, false), None, "{name}");
         }
-        assert_eq!(ColumnKind::of("int2"), Some(ColumnKind::Integer));
+        assert_eq!(ColumnKind::of("numeric", true), Some(ColumnKind::Integer));
+        assert_eq!(ColumnKind::of("int2", true), Some(ColumnKind::Integer));
         let text = IdType::Text { max_bytes: 10 };
         assert!(ColumnKind::Padded.fits(&text) && !ColumnKind::Uuid.fits(&text));
         assert!(!ColumnKind::Text.is_one_to_one(&IdType::Uuid));

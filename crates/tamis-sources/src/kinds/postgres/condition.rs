@@ -91,7 +91,7 @@ fn field(kind: FieldKind, value: Option<&Value>) -> Field<'_> {
             b"f" => Field::Boolean(false),
             _ => Field::Unknown,
         },
-        FieldKind::Text(_) => Field::Text(Cow::Borrowed(text)),
+        FieldKind::Text(_) | FieldKind::Ascii(_) => Field::Text(Cow::Borrowed(text)),
         FieldKind::Other => Field::Other,
     }
 }

@@ -18,7 +18,7 @@ pub struct PostgresOptions {
     pub ca: Option<PathBuf>,
     /// The table, as `table` or `schema.table`. A name with dots must be in double quotes.
     pub table: String,
-    /// The column that contains the ids. The type is an integer, a text, or `uuid`.
+    /// The column that contains the ids. The type is an integer, `numeric(N, 0)`, a text, or `uuid`.
     pub column: String,
     /// The condition for rows that count, such as `deleted_at IS NULL`. The source accepts comparisons of integers,
     /// booleans and texts, `IN`, `IS NULL`, `NOT`, `AND`, `OR` and parentheses, because the source also tests each row of

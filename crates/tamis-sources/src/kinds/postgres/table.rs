@@ -249,6 +249,8 @@ struct Described {
     is_exact: bool,
     is_generated: bool,
     is_enum: bool,
+    /// True if a `numeric` column has no fraction.
+    is_whole: bool,
     /// True if the column may contain NULL.
     is_nullable: bool,
 }
@@ -302,12 +304,12 @@ impl Check<'_> {
 
     async fn column(&self, id: &IdType) -> Result<Column, SourceError> {
         let column = &self.quoted.column;
-        let Described { type_number, base, full, is_exact, is_generated, .. } =
+        let Described { type_number, base, full, is_exact, is_generated, is_whole, .. } =
             self.described().await?;
-        let Some(kind) = ColumnKind::of(&base).filter(|kind| kind.fits(id)) else {
+        let Some(kind) = ColumnKind::of(&base, is_whole).filter(|kind| kind.fits(id)) else {
             return refuse(format!(
                 "the column {column} is {full}, which holds no ids of the configured type; \
-                 integers, text, varchar, char, citext and uuid are possible"
+                 integers, numeric(N, 0), text, varchar, char, citext and uuid are possible"
             ));
         };
         if !is_exact && !self.options.exact {
@@ -327,7 +329,8 @@ impl Check<'_> {
         let Quoted { table, column, .. } = &self.quoted;
         let sql = "SELECT a.attname, a.atttypid, b.typname::text,
               format_type(a.atttypid, a.atttypmod), COALESCE(l.collisdeterministic, true),
-              a.attgenerated <> '', b.typtype = 'e', NOT a.attnotnull
+              a.attgenerated <> '', b.typtype = 'e', NOT a.attnotnull,
+              COALESCE((COALESCE(NULLIF(a.atttypmod, -1), NULLIF(t.typtypmod, -1)) - 4) & 2047 = 0, false)
             FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
             JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
             JOIN pg_type t ON t.oid = a.atttypid
@@ -349,6 +352,7 @@ impl Check<'_> {
             is_generated: row.get(5),
             is_enum: row.get(6),
             is_nullable: row.get(7),
+            is_whole: row.get(8),
         })
     }
 

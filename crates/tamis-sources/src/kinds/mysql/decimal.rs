@@ -1,0 +1,61 @@
+//! The values of `DECIMAL` columns as the log contains them.
+
+/// The number of bytes for a number of decimal digits below 9.
+const DIGIT_BYTES: [usize; 9] = [0, 1, 1, 2, 2, 3, 3, 4, 4];
+
+/// Returns the number of bytes for some digits of a DECIMAL: 4 bytes for each 9 digits, and fewer bytes for the
+/// remaining digits.
+pub(super) fn decimal_bytes(digits: usize) -> usize {
+    digits / 9 * 4 + DIGIT_BYTES[digits % 9]
+}
+
+/// Returns the text of a DECIMAL without a fraction. Returns `None` for bytes that the server does not write.
+///
+/// The first group has the digits that do not fill a group of 9. Each group is a big-endian integer. The first bit is 1
+/// for a positive number. In a negative number, all bits are inverted.
+pub(super) fn decimal_text(stored: &[u8], digits: usize) -> Option<String> {
+    let mut bytes = stored.to_vec();
+    let is_negative = *bytes.first()? & 0x80 == 0;
+    if is_negative {
+        bytes.iter_mut().for_each(|byte| *byte = !*byte);
+    }
+    bytes[0] ^= 0x80;
+    let (first, mut rest) = bytes.split_at_checked(DIGIT_BYTES[digits % 9])?;
+    let number = |group: &[u8]| group.iter().fold(0, |number, byte| number << 8 | u32::from(*byte));
+    let mut text = number(first).to_string();
+    while let Some((group, after)) = rest.split_at_checked(4) {
+        text += &format!("{:09}", number(group));
+        rest = after;
+    }
+    if !rest.is_empty() || text.len() > digits + 10 {
+        return None;
+    }
+    let text = text.trim_start_matches('0');
+    Some(match text {
+        "" => "0".to_owned(),
+        text if is_negative => format!("-{text}"),
+        text => text.to_owned(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn decimals_of_a_server_are_decoded() {
+        // The values are from the documentation of `decimal2bin`: 1234567890 and -1234567890 as DECIMAL(10, 0).
+        for (digits, stored, text) in [
+            (10, &[0x81, 0x0D, 0xFB, 0x38, 0xD2][..], Some("1234567890")),
+            (10, &[0x7E, 0xF2, 0x04, 0xC7, 0x2D], Some("-1234567890")),
+            (2, &[0x80], Some("0")),
+            (2, &[0x80 + 42], Some("42")),
+            (9, &[0x80, 0, 0, 7], Some("7")),
+            (9, &[0x80, 0, 0], None),
+            (10, &[0x81, 0x0D, 0xFB, 0x38, 0xD2, 1], None),
+            (10, &[], None),
+        ] {
+            assert_eq!(decimal_text(stored, digits).as_deref(), text, "{stored:?}");
+        }
+    }
+}
