@@ -125,13 +125,7 @@ pub(super) async fn find_table(
     if kind == ColumnKind::Uuid {
         let version: Option<String> =
             connection.query_first("SELECT VERSION()").await.map_err(explained)?;
-        let version = version.unwrap_or_default();
-        if !has_plain_uuids(&version) {
-            return refuse(format!(
-                "the server is MariaDB {version}, which stores the type UUID in an order of its own; update the server \
-                 to 10.11.5, 11.0.3, 11.1.2, 11.2 or later, or use a BINARY(16) or CHAR(36) column"
-            ));
-        }
+        check_uuids(&version.unwrap_or_default())?;
     }
     let is_text = matches!(id, IdType::Text { .. }) && !options.exact;
     let fold = match kind {
@@ -171,18 +165,24 @@ pub(super) async fn find_table(
     })
 }
 
-/// Tests whether a version of MariaDB logs the bytes of the type `UUID` in the order of the text. The older versions
-/// change the order (MDEV-29959).
-fn has_plain_uuids(version: &str) -> bool {
-    let version = version.strip_prefix("5.5.5-").unwrap_or(version);
-    let mut numbers = version.split(['.', '-']).map_while(|part| part.parse::<u32>().ok());
+/// Rejects a version of MariaDB that logs the bytes of the type `UUID` in another order than the text (MDEV-29959).
+fn check_uuids(version: &str) -> Result<(), SourceError> {
+    let numbers = version.strip_prefix("5.5.5-").unwrap_or(version).split(['.', '-']);
+    let mut numbers = numbers.map_while(|part| part.parse::<u32>().ok());
     let mut next = || numbers.next().unwrap_or(0);
-    match (next(), next(), next()) {
+    let has_usual_order = match (next(), next(), next()) {
         (10, 11, patch) => patch >= 5,
         (11, 0, patch) => patch >= 3,
         (11, 1, patch) => patch >= 2,
         (major, minor, _) => (major, minor) >= (11, 2),
+    };
+    if has_usual_order {
+        return Ok(());
     }
+    Err(SourceError::Preflight(format!(
+        "the server is MariaDB {version}, which stores the type UUID in an order of its own; update the server to \
+         10.11.5, 11.0.3, 11.1.2, 11.2 or later, or use a BINARY(16) or CHAR(36) column"
+    )))
 }
 
 /// Returns the condition for rows of the log, and the condition as SQL. A polled table has no log, so its condition may
@@ -248,7 +248,7 @@ mod tests {
             ("12.0.1-MariaDB", true),
             ("", false),
         ] {
-            assert_eq!(has_plain_uuids(version), expected, "{version}");
+            assert_eq!(check_uuids(version).is_ok(), expected, "{version}");
         }
     }
 }
