@@ -6,12 +6,14 @@
 //! list (`-f FILE`).
 
 pub mod attack;
+pub mod beside;
 mod commits;
 mod database;
 mod folder;
 mod reads;
 pub mod rebuild;
 mod service;
+pub mod shop;
 mod wrk;
 
 use crate::process::is_here;
@@ -27,6 +29,9 @@ pub const ABSENT_P99: &str = "guard, one core, absent ids, 99th percentile";
 pub const AUTHORIZE: &str = "guard, one core, authorize, present ids, 10 M known";
 pub const AUTHORIZE_P99: &str = "guard, one core, authorize, present ids, 99th percentile";
 pub const PRESENT_P99: &str = "guard, one core, present ids, 99th percentile";
+pub const BESIDE_ABSENT: &str = "guard beside nginx, whole site on one core, absent ids";
+pub const BESIDE_ATTACK: &str =
+    "guard beside nginx, whole site on one core, 99th percentile of customers";
 pub const REBUILD: &str = "guard, one core, 99th percentile during rebuilds of 10 M ids";
 pub const ATTACK: &str = "guard, one core, 99th percentile of customers during an attack";
 
@@ -60,7 +65,8 @@ const LIST: &str = "source = { kind = \"lines\", path = \"ids.txt\", quiet = \"1
 pub fn run(bench: &mut Bench) {
     let lists = wants(bench, &LIST_CASES);
     let databases = DATABASE_CASES.iter().any(|(_, cases)| wants(bench, cases));
-    if !lists && !databases {
+    let beside = wants(bench, &[BESIDE_ABSENT, BESIDE_ATTACK]);
+    if !lists && !databases && !beside {
         return;
     }
     for name in ["wrk", "nginx", "taskset"] {
@@ -69,7 +75,11 @@ pub fn run(bench: &mut Bench) {
             return;
         }
     }
-    if let Err(why) = measure(bench, lists, databases) {
+    let measured = measure(bench, lists, databases).and_then(|()| match beside {
+        true => beside::measure(bench, &Folder::new()?),
+        false => Ok(()),
+    });
+    if let Err(why) = measured {
         bench.wrong.push(format!("guard: {why}"));
     }
 }
@@ -80,6 +90,9 @@ fn wants(bench: &Bench, cases: &[&str]) -> bool {
 }
 
 fn measure(bench: &mut Bench, lists: bool, databases: bool) -> Result<(), String> {
+    if !lists && !databases {
+        return Ok(());
+    }
     let folder = Folder::new()?;
     let upstream = Service::nginx(&folder, "1", "return 200 '{\"code\":200,\"data\":{\"id\":1}}'")?;
     if lists {
@@ -97,7 +110,7 @@ fn with_databases(bench: &mut Bench, folder: &Folder, upstream: u16) -> Result<(
         if !wants(bench, &cases) {
             continue;
         }
-        let Some(database) = Database::start(kind, folder, ids)? else { continue };
+        let Some(database) = Database::start(kind, "1", folder, ids)? else { continue };
         let [first_read, restart, commit] = cases;
         if bench.wants(first_read) {
             reads::first_read(bench, folder, first_read, &database, ids)?;

@@ -37,6 +37,15 @@ fn main() -> ExitCode {
         Bench { filter: None, quick: false, rounds: 7, rows: Vec::new(), wrong: Vec::new() };
     let mut out = None;
     let mut args = std::env::args().skip(1);
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    if let [argument, port, url] = &*words
+        && argument == guard::shop::ARGUMENT
+    {
+        return match guard::shop::serve(port, url) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(why) => refuse(&why),
+        };
+    }
     while let Some(arg) = args.next() {
         match arg.as_str() {
             "--filter" => bench.filter = args.next(),

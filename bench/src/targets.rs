@@ -58,6 +58,9 @@ const TARGETS: &[Target] = &[
     target(guard::AUTHORIZE, guard::TAMIS, Time(guard::NGINX_204, 1.0)),
     target(guard::AUTHORIZE_P99, guard::TAMIS, Time(guard::NGINX_204, 1.2)),
     target(guard::ABSENT, guard::TAMIS, Peak(40.0)),
+    // This ratio means three times the requests per second of the site without a guard.
+    target(guard::BESIDE_ABSENT, guard::beside::WITH, Time(guard::beside::WITHOUT, 0.333)),
+    target(guard::BESIDE_ATTACK, guard::beside::ATTACKED, Time(guard::beside::QUIET, 1.2)),
     // This ratio means 1.1 times the requests per second of HAProxy.
     target(guard::PRESENT, guard::TAMIS, Time(guard::HAPROXY, 0.91)),
     target(guard::REBUILD, guard::rebuild::REBUILDING, Time(guard::rebuild::QUIET, 1.1)),

@@ -1,4 +1,4 @@
-//! Runs MariaDB and PostgreSQL on core 1, with a table of even ids.
+//! Runs MariaDB and PostgreSQL, with a table of even ids.
 
 use std::fs;
 use std::io::Write as _;
@@ -23,8 +23,13 @@ pub struct Database {
 }
 
 impl Database {
-    /// Starts a server if it is installed. Fills the table with the first `ids` even ids.
-    pub fn start(kind: Kind, folder: &Folder, ids: u64) -> Result<Option<Self>, String> {
+    /// Starts a server on a core if it is installed. Fills the table with the first `ids` even ids.
+    pub fn start(
+        kind: Kind,
+        core: &str,
+        folder: &Folder,
+        ids: u64,
+    ) -> Result<Option<Self>, String> {
         let is_installed = match kind {
             Kind::MariaDb => Path::new("/usr/sbin/mariadbd").exists() && is_here("mariadb"),
             Kind::Postgres => postgres_bin().is_some() && is_here("psql"),
@@ -36,8 +41,8 @@ impl Database {
         let port = free_port()?;
         let data = folder.path(kind.name());
         let mut server = match kind {
-            Kind::MariaDb => mariadb(&data, port)?,
-            Kind::Postgres => postgres(&data, port)?,
+            Kind::MariaDb => mariadb(core, &data, port)?,
+            Kind::Postgres => postgres(core, &data, port)?,
         };
         let child = server
             .stdin(Stdio::piped())
@@ -144,14 +149,24 @@ impl Database {
         }
     }
 
+    /// Returns the URL of the database.
+    pub fn url(&self) -> String {
+        let port = self.port;
+        match self.kind {
+            Kind::MariaDb => format!("mysql://root@127.0.0.1:{port}/test"),
+            Kind::Postgres => format!("postgres://postgres@127.0.0.1:{port}/postgres"),
+        }
+    }
+
     fn source_with(&self, fields: &str) -> String {
-        let (kind, user, port, database) = match self.kind {
-            Kind::MariaDb => ("mysql", "root", self.port, "test"),
-            Kind::Postgres => ("postgres", "postgres", self.port, "postgres"),
+        let kind = match self.kind {
+            Kind::MariaDb => "mysql",
+            Kind::Postgres => "postgres",
         };
         format!(
-            "source = {{ kind = \"{kind}\", url = \"{kind}://{user}@127.0.0.1:{port}/{database}\", \
-             table = \"products\", column = \"id\"{fields} }}"
+            "source = {{ kind = \"{kind}\", url = \"{}\", \
+             table = \"products\", column = \"id\"{fields} }}",
+            self.url()
         )
     }
 }
@@ -182,13 +197,13 @@ impl Kind {
 }
 
 /// Runs a server that ends with its standard input. So the server also ends when the bench ends.
-fn on_core_1(program: &[String]) -> Command {
+fn on_core(core: &str, program: &[String]) -> Command {
     let mut command = Command::new("taskset");
-    command.args(["-c", "1", "sh", "-c", "\"$@\" & cat; kill -9 $!; wait", "sh"]).args(program);
+    command.args(["-c", core, "sh", "-c", "\"$@\" & cat; kill -9 $!; wait", "sh"]).args(program);
     command
 }
 
-fn mariadb(data: &Path, port: u16) -> Result<Command, String> {
+fn mariadb(core: &str, data: &Path, port: u16) -> Result<Command, String> {
     let user = "--user=root".to_owned();
     let data_option = format!("--datadir={}", data.display());
     let mut install = Command::new("mariadb-install-db");
@@ -216,10 +231,10 @@ fn mariadb(data: &Path, port: u16) -> Result<Command, String> {
         ]
         .map(str::to_owned),
     );
-    Ok(on_core_1(&words))
+    Ok(on_core(core, &words))
 }
 
-fn postgres(data: &Path, port: u16) -> Result<Command, String> {
+fn postgres(core: &str, data: &Path, port: u16) -> Result<Command, String> {
     let bin = postgres_bin().ok_or("PostgreSQL is not installed")?;
     fs::create_dir_all(data).map_err(|error| error.to_string())?;
     // The server refuses to run as root.
@@ -250,7 +265,7 @@ fn postgres(data: &Path, port: u16) -> Result<Command, String> {
     ] {
         words.extend(["-c".to_owned(), setting.to_owned()]);
     }
-    Ok(on_core_1(&words))
+    Ok(on_core(core, &words))
 }
 
 /// Returns the program folder of the newest PostgreSQL version.

@@ -7,6 +7,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use super::folder::Folder;
+use super::shop;
 use crate::process::{Process, free_port, tamis};
 
 /// The token of the guard's admin address.
@@ -21,6 +22,37 @@ pub struct Service {
 impl Service {
     /// Starts nginx with one worker and a fixed response.
     pub fn nginx(folder: &Folder, core: &str, answer: &str) -> Result<Self, String> {
+        Self::nginx_with(folder, core, &format!("location / {{ {answer}; }}"), "")
+    }
+
+    /// Starts nginx on core 0 in front of a shop. With `guard`, nginx asks the guard on this port about each request, as
+    /// the page `docs/guard-beside.md` shows.
+    pub fn nginx_site(folder: &Folder, shop: u16, guard: Option<u16>) -> Result<Self, String> {
+        let upstreams = format!(
+            "upstream shop {{ server 127.0.0.1:{shop}; keepalive 64; }}\n\
+             upstream guard {{ server 127.0.0.1:{}; keepalive 64; }}",
+            guard.unwrap_or(shop)
+        );
+        let ask =
+            if guard.is_some() { "auth_request /_guard; error_page 403 = @refused;" } else { "" };
+        let locations = format!(
+            "location / {{ {ask} proxy_pass http://shop; proxy_http_version 1.1; \
+               proxy_set_header Connection \"\"; }}\n\
+             location = /_guard {{ internal; proxy_pass http://guard; proxy_http_version 1.1; \
+               proxy_set_header Connection \"\"; proxy_set_header X-Original-URI $request_uri; \
+               proxy_set_header X-Original-Method $request_method; proxy_pass_request_body off; \
+               proxy_set_header Content-Length \"\"; }}\n\
+             location @refused {{ internal; return 404 '{{\"code\":404,\"message\":\"absent\"}}'; }}"
+        );
+        Self::nginx_with(folder, "0", &locations, &upstreams)
+    }
+
+    fn nginx_with(
+        folder: &Folder,
+        core: &str,
+        locations: &str,
+        upstreams: &str,
+    ) -> Result<Self, String> {
         let port = free_port()?;
         let path = folder.path(&format!("nginx-{port}.conf"));
         let base = folder.path("");
@@ -29,14 +61,23 @@ impl Service {
             "daemon off; master_process off; pid {base}/nginx-{port}.pid; error_log stderr crit;\n\
              events {{ worker_connections 1024; }}\n\
              http {{\n  \
-               access_log off; keepalive_requests 1000000000; default_type application/json;\n  \
-               server {{ listen 127.0.0.1:{port}; location / {{ {answer}; }} }}\n\
+               access_log off; keepalive_requests 1000000000; default_type application/json;\n\
+               {upstreams}\n  server {{ listen 127.0.0.1:{port}; {locations} }}\n\
              }}\n"
         );
         fs::write(&path, config).map_err(|error| error.to_string())?;
         let mut command = Command::new("nginx");
         command.arg("-c").arg(&path);
         Self::start(core, &command, port, |_| true)
+    }
+
+    /// Starts a shop on core 0, which reads each product from MariaDB.
+    pub fn shop(database: &str) -> Result<Self, String> {
+        let port = free_port()?;
+        let program = std::env::current_exe().map_err(|error| error.to_string())?;
+        let mut command = Command::new(program);
+        command.args([shop::ARGUMENT, &port.to_string(), database]);
+        Self::start("0", &command, port, |answer| answer.contains(" 404 "))
     }
 
     pub fn haproxy(folder: &Folder, upstream: u16) -> Result<Self, String> {
