@@ -155,11 +155,11 @@ pub(super) struct Policies {
     pub(super) unproven: Option<Text<Policy>>,
 }
 
-/// The field `negative = { ids = 100000, ttl = "60s" }`.
+/// The field `negative = { requests = 1000000, ttl = "60s" }`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Negative {
-    pub(super) ids: Option<u64>,
+    pub(super) requests: Option<u64>,
     pub(super) ttl: Option<Text<Duration>>,
 }
 

@@ -24,7 +24,7 @@ pub(super) fn set(name: &str, table: &file::Ids, folder: &Path) -> Result<SetCon
         return Err(in_set(invalid("rate", "write a probability between 0 and 1, such as 0.001")));
     }
     options.policies = policies(table.policy);
-    set_to(&mut options.negative_ids, table.negative.ids);
+    set_to(&mut options.negative_requests, table.negative.requests);
     set_to_text(&mut options.negative_for, table.negative.ttl);
     set_to_text(&mut options.recent_for, table.recent);
     options.is_trusted = table.trust;

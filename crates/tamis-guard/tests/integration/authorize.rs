@@ -307,7 +307,7 @@ fn settings_that_need_responses_or_bodies_are_refused() {
         ("proxy = \"nginx\"", "", "missing field `proxy`"),
         (
             "[ids.products]",
-            "[ids.products]\nnegative = { ids = 5 }",
+            "[ids.products]\nnegative = { requests = 5 }",
             "ids.products.negative: needs",
         ),
         ("\"lines\"", "\"filter\"", "set trust = true"),

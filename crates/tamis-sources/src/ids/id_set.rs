@@ -155,7 +155,7 @@ impl IdSet {
             allowed: ArcSwap::default(),
             denied: ArcSwap::default(),
             negative: NegativeCache::new(
-                options.negative_ids,
+                options.negative_requests,
                 options.negative_for,
                 options.recent_for,
             ),

@@ -16,13 +16,18 @@ pub struct IdSetOptions {
     pub rate: f64,
     /// The policy for unknown ids in each state.
     pub policies: Policies,
-    /// The maximum number of ids in the negative cache. The value 0 turns the cache off. The guard refuses a request if
-    /// the upstream service recently responded with 404 to the same request.
-    pub negative_ids: u64,
-    /// The time for which an id stays in the negative cache.
+    /// The maximum number of requests in the negative cache. The value 0 turns the cache off. The guard refuses a
+    /// request if the upstream service recently responded with 404 to the same request. A request takes at most 44
+    /// bytes, so a million requests take at most 44 MB. The cache has at most 16 requests per id. A full cache replaces random
+    /// requests.
+    pub negative_requests: u64,
+    /// The time for which a request stays in the negative cache. A change of the id and a new generation remove the
+    /// request earlier. If the source does not report the changes of rows whose id stays the same, a long time refuses
+    /// requests for a row that becomes visible.
     pub negative_for: Duration,
     /// The time during which a new id counts as recent. A recent id passes, even if the source still reports an older
-    /// deletion. The negative cache does not store a 404 for a recent id.
+    /// deletion. The negative cache does not store a 404 for an id that was changed within this time. The time must
+    /// exceed the lag of the replicas and caches from which the upstream service reads.
     pub recent_for: Duration,
     /// An integer id may pass if the id exceeds the highest id in the set by at most this value.
     pub next_ids: u64,
@@ -49,7 +54,7 @@ impl IdSetOptions {
             items: 1_000_000,
             rate: 0.001,
             policies: Policies::default(),
-            negative_ids: 100_000,
+            negative_requests: 1_000_000,
             negative_for: Duration::from_secs(10),
             recent_for: Duration::from_secs(60),
             next_ids: 0,

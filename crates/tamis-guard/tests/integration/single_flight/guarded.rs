@@ -33,7 +33,7 @@ impl Guarded {
 
     pub fn with<F>(
         single: SingleFlight,
-        negative_ids: u64,
+        negative_requests: u64,
         set: impl Fn(&mut Route),
         answer: impl Fn(usize) -> F + Send + Sync + 'static,
     ) -> Self
@@ -42,7 +42,8 @@ impl Guarded {
     {
         // No id is recent, so that the negative cache takes each of them.
         let recent_for = Duration::ZERO;
-        let options = IdSetOptions { negative_ids, recent_for, ..IdSetOptions::new(integers()) };
+        let options =
+            IdSetOptions { negative_requests, recent_for, ..IdSetOptions::new(integers()) };
         let ids = known(options, 1..100);
         let mut route = route("/products/{id}", &["path:id", "query:id"], &ids);
         route.single_flight = Some(single);

@@ -115,9 +115,9 @@ impl IdSet {
     }
 
     /// Records that the upstream service responded with 404 for an id that passed. After this call, the guard refuses
-    /// the same request for [`IdSetOptions::negative_for`](crate::IdSetOptions::negative_for).
+    /// the same request for [`IdSetOptions::negative_for`](crate::IdSetOptions::negative_for), until the id changes.
     ///
-    /// The set ignores the 404 if the id was created after [`passed`](Self::passed) was called, or within
+    /// The set ignores the 404 if the id was changed after [`passed`](Self::passed) was called, or within
     /// [`IdSetOptions::recent_for`](crate::IdSetOptions::recent_for) before the response. The upstream service may read
     /// an inserted id from a replica that lags.
     pub fn not_found(&self, id: &[u8], passed: Passed, request: RequestKey) {
