@@ -124,9 +124,17 @@ impl IdSet {
         self.negative.insert(&self.key(id), passed, request);
     }
 
-    /// Tests whether the upstream service recently responded with 404 to the same request.
+    /// Tests whether the upstream service recently responded with 404 to the same request. Returns false unless the set
+    /// is synced or unproven, because a stale set does not receive the changes that make an id visible.
     #[must_use]
     pub fn is_not_found(&self, id: &[u8], request: RequestKey) -> bool {
+        // The state is read before the cache. If a source set the state after the source applied a change, a decision
+        // with this state also uses the cache without the entries that the change removed.
+        let state = self.state.read();
         self.negative.contains(&self.key(id), request)
+            && matches!(
+                self.seen(self.state.at_now(state)),
+                SyncState::Synced | SyncState::Unproven
+            )
     }
 }

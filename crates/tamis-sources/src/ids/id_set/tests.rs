@@ -217,6 +217,21 @@ fn a_404_is_remembered_until_the_id_is_created() {
     assert!(!set.is_not_found(b"1", request()));
 }
 
+/// A set that is not synced does not receive the row events that end a refusal.
+#[test]
+fn a_set_that_is_not_synced_refuses_no_request_because_of_a_404() {
+    let set = synced(not_recent(), &["1"]);
+    set.not_found(b"1", set.passed(b"1"), request());
+    for state in [SyncState::Warming, SyncState::Stale] {
+        set.set_state(state);
+        assert!(!set.is_not_found(b"1", request()), "{state:?}");
+    }
+    set.set_synced_until(Some(Instant::now()));
+    assert!(!set.is_not_found(b"1", request()));
+    set.set_state(SyncState::Synced);
+    assert!(set.is_not_found(b"1", request()));
+}
+
 #[test]
 fn a_404_from_before_a_generation_is_forgotten() {
     let set = synced(not_recent(), &["1", "2"]);
