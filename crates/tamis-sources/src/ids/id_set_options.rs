@@ -21,9 +21,9 @@ pub struct IdSetOptions {
     /// bytes, so a million requests take at most 44 MB. The cache has at most 16 requests per id. A full cache replaces random
     /// requests.
     pub negative_requests: u64,
-    /// The time for which a request stays in the negative cache. A change of the id and a new generation remove the
-    /// request earlier. If the source does not report the changes of rows whose id stays the same, a long time refuses
-    /// requests for a row that becomes visible.
+    /// The time for which a request stays in the negative cache. A change of the id, a response with a status from 200
+    /// to 299 for the id, and a new generation remove the request earlier. If the source does not report the changes of
+    /// rows whose id stays the same, a long time refuses requests for a row that becomes visible.
     pub negative_for: Duration,
     /// The time during which a new id counts as recent. A recent id passes, even if the source still reports an older
     /// deletion. The negative cache does not store a 404 for an id that was changed within this time. The time must

@@ -163,6 +163,15 @@ impl NegativeCache {
         }
     }
 
+    /// Removes the entries of an id. Unlike [`remove`](Self::remove), the method does not prevent new entries.
+    pub(crate) fn forget(&self, id: &[u8]) {
+        // Most ids have no entry, so the test takes the lock of a reader.
+        if self.read_shard(id, |shard, id| shard.last_time_of(id as u64)).is_some() {
+            let id = self.hasher.hash128(id);
+            self.shard(id).expect("the id has an entry").write().remove(id as u64);
+        }
+    }
+
     /// Removes all ids, because any of these ids may exist now.
     pub(crate) fn clear(&self) {
         self.note_time(&self.cleared);

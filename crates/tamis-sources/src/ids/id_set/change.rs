@@ -109,6 +109,8 @@ impl IdSet {
             building.delete_key(id);
         }
         self.delete_current(id);
+        // A source may report all deletions repeatedly, so a deletion does not prevent new entries.
+        self.negative.forget(&self.key(id));
     }
 
     fn delete_current(&self, id: &[u8]) {

@@ -94,8 +94,10 @@ impl IdSet {
     }
 
     /// Records that the upstream service responded with a status from 200 to 299 for an id of the set. If the set comes
-    /// from a filter, ids with a successful response prove the set.
+    /// from a filter, ids with a successful response prove the set. The negative cache forgets an id with a successful
+    /// response, because the id exists.
     pub fn found(&self, id: &[u8]) {
+        self.negative.forget(&self.key(id));
         if self.evidence.is_open() {
             self.evidence.found(id, &self.generation());
         }
@@ -115,7 +117,8 @@ impl IdSet {
     }
 
     /// Records that the upstream service responded with 404 for an id that passed. After this call, the guard refuses
-    /// the same request for [`IdSetOptions::negative_for`](crate::IdSetOptions::negative_for), until the id changes.
+    /// the same request for [`IdSetOptions::negative_for`](crate::IdSetOptions::negative_for), until the id changes or
+    /// gets a successful response.
     ///
     /// The set ignores the 404 if the id was changed after [`passed`](Self::passed) was called, or within
     /// [`IdSetOptions::recent_for`](crate::IdSetOptions::recent_for) before the response. The upstream service may read

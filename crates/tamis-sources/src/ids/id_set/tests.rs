@@ -217,6 +217,30 @@ fn a_404_is_remembered_until_the_id_is_created() {
     assert!(!set.is_not_found(b"1", request()));
 }
 
+#[test]
+fn each_event_of_an_id_ends_the_refusal_of_its_requests() {
+    let set = synced(not_recent(), &["1", "2"]);
+    let events: [(&str, &dyn Fn()); 6] = [
+        ("insert", &|| set.insert(b"1").unwrap()),
+        ("update", &|| set.insert(b"1").unwrap()),
+        ("learnt", &|| set.insert_recent(b"1").unwrap()),
+        ("delete", &|| set.delete(b"1").unwrap()),
+        ("success", &|| set.found(b"1")),
+        ("full read", &|| {
+            set.start_generation(10).unwrap();
+            set.publish_generation();
+        }),
+    ];
+    for (name, event) in events {
+        set.not_found(b"1", set.passed(b"1"), request());
+        set.not_found(b"2", set.passed(b"2"), request());
+        assert!(set.is_not_found(b"1", request()), "{name}");
+        event();
+        assert!(!set.is_not_found(b"1", request()), "{name}");
+        assert_eq!(set.is_not_found(b"2", request()), name != "full read", "{name}");
+    }
+}
+
 /// A set that is not synced does not receive the row events that end a refusal.
 #[test]
 fn a_set_that_is_not_synced_refuses_no_request_because_of_a_404() {

@@ -70,6 +70,18 @@ fn an_id_that_was_changed_a_short_time_ago_is_not_kept() {
 }
 
 #[test]
+fn a_forgotten_id_may_be_kept_again_at_once() {
+    let cache = cache(10, 60, 60);
+    let key = key("/7", &[]);
+    let passed = cache.passed(b"7");
+    cache.insert(b"7", passed, key);
+    cache.forget(b"7");
+    assert!(!cache.contains_any(b"7"));
+    cache.insert(b"7", passed, key);
+    assert!(cache.contains(b"7", key));
+}
+
+#[test]
 fn two_ids_of_one_request_are_different_entries() {
     let cache = cache(10, 60, 0);
     // The guard may find the id in the body of a GET request, and the key does not contain the body.
@@ -84,6 +96,7 @@ fn a_cache_for_no_requests_is_off() {
     let key = key("/7", &[]);
     answer_404(&cache, b"7", key);
     cache.remove(b"7");
+    cache.forget(b"7");
     cache.clear();
     assert!(!cache.contains(b"7", key) && !cache.contains_any(b"7"));
 }
@@ -266,9 +279,13 @@ fn compare(seed: u64, max: u64) -> usize {
                 model.insert(late);
                 cache.insert(&[late.id as u8], late.passed, keys[late.request]);
             }
-            80..88 => {
+            80..85 => {
                 model.change(id);
                 cache.remove(&text);
+            }
+            85..88 => {
+                model.forget(id);
+                cache.forget(&text);
             }
             88 => {
                 (0..IDS).for_each(|id| model.change(id));
