@@ -1,11 +1,8 @@
 //! What happens to a table, and what the source must know of it.
 
-use std::sync::Arc;
-use std::time::Duration;
+use tamis_sources::IdType;
 
-use tamis_sources::{IdSet, IdSetOptions, IdType, RequestKey};
-
-use crate::checker::{has, integers, knows, text, wait_broken, wait_synced, wait_until};
+use crate::checker::{has, knows, text, wait_broken, wait_synced, wait_until};
 use crate::server::Server;
 use crate::stories::follow::*;
 
@@ -143,27 +140,6 @@ fn a_table_is_renamed_by_a_client_with_another_charset() {
     // The log has the bytes of the client.
     shop.run("SET NAMES latin1");
     shop.after(&ids, &source, "RENAME TABLE `äpfel` TO alt, neu TO `äpfel`", &[100], &[]);
-}
-
-#[test]
-fn a_row_that_becomes_visible_passes_at_once() {
-    let mut shop = shop_with(10);
-    let options = IdSetOptions {
-        recent_for: Duration::ZERO,
-        negative_for: Duration::from_secs(3600),
-        is_trusted: true,
-        ..IdSetOptions::new(integers())
-    };
-    let ids = Arc::new(IdSet::new(options).unwrap());
-    let source = start(&ids, &shop.options);
-    wait_synced(&source);
-    let request = RequestKey::of(&http::Request::new(()).into_parts().0).unwrap();
-    ids.not_found(b"5", ids.passed(b"5"), request);
-    assert!(ids.is_not_found(b"5", request));
-    // The service hid the row, such as by a column `deleted`.
-    shop.run("UPDATE products SET name = 'visible' WHERE id = 5");
-    wait_until(&source, "the row", || !ids.is_not_found(b"5", request));
-    assert_eq!(source.status().generations, 1, "{:?}", source.status());
 }
 
 #[test]

@@ -2,13 +2,13 @@
 
 use std::fmt::Display;
 use std::path::Path;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, LazyLock, OnceLock};
 use std::time::Duration;
 
 use super::database::Database;
 use tamis_sources::{
-    ChangeColumn, IdSet, IdType, PollOptions, SnapshotOptions, Source, SourceKind, SourceOptions,
-    SourceStatus, SyncState,
+    ChangeColumn, IdSet, IdSetOptions, IdType, PollOptions, RequestKey, SnapshotOptions, Source,
+    SourceKind, SourceOptions, SourceStatus, SyncState,
 };
 
 use crate::checker::*;
@@ -136,6 +136,39 @@ pub fn follow_as(id: IdType, database: &(impl SourceKind + Clone)) -> (Arc<IdSet
 
 pub fn follow_patiently(id: IdType, database: &(impl SourceKind + Clone)) -> (Arc<IdSet>, Source) {
     synced(id, |ids| start_patient(ids, database))
+}
+
+/// Starts a source of a set that keeps each 404 response for an hour, and waits until the set is synced.
+pub fn follow_with_404s(database: &Options, id: IdType) -> (Arc<IdSet>, Source) {
+    let ids = Arc::new(
+        IdSet::new(IdSetOptions {
+            recent_for: Duration::ZERO,
+            negative_for: Duration::from_secs(3600),
+            is_trusted: true,
+            ..IdSetOptions::new(id)
+        })
+        .unwrap(),
+    );
+    let source = start_patient(&ids, database);
+    wait_synced(&source);
+    (ids, source)
+}
+
+/// Returns the request of all 404 responses.
+fn request() -> RequestKey {
+    static KEY: LazyLock<RequestKey> =
+        LazyLock::new(|| RequestKey::of(&http::Request::new(()).into_parts().0).unwrap());
+    *KEY
+}
+
+/// Records that the service responded with 404 for an id.
+pub fn answer_404(ids: &IdSet, id: &str) {
+    ids.not_found(id.as_bytes(), ids.passed(id.as_bytes()), request());
+}
+
+/// Tests whether the set refuses an id because of a 404 response.
+pub fn is_404(ids: &IdSet, id: &str) -> bool {
+    ids.is_not_found(id.as_bytes(), request())
 }
 
 /// Starts a source with an empty set, and waits until the set is synced.

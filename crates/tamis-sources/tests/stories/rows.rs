@@ -3,7 +3,9 @@
 use std::time::{Duration, Instant};
 
 use super::database::Database;
-use super::follow::{audited, follow_patiently, shop_with, start, transact};
+use super::follow::{
+    answer_404, audited, follow_patiently, follow_with_404s, is_404, shop_with, start, transact,
+};
 use tamis_sources::SyncState;
 use tamis_testing::DEADLINE;
 
@@ -34,6 +36,28 @@ fn rows_of_the_table_are_ids() {
     assert_eq!(status.generations, 1, "{status:?}");
     source.stop();
     assert_eq!(ids.state(), SyncState::Stale);
+}
+
+#[test]
+fn each_row_event_of_an_id_ends_the_refusal_of_a_request() {
+    let mut shop = shop_with(10);
+    let (ids, source) = follow_with_404s(&shop.options, integers());
+    answer_404(&ids, "6");
+    for (id, statement) in [
+        // The service hid the row, such as by a column `deleted`.
+        ("5", "UPDATE products SET name = 'visible' WHERE id = 5"),
+        ("5", "UPDATE products SET name = 'hidden' WHERE id <= 5"),
+        ("4", "UPDATE products SET id = 40 WHERE id = 4"),
+        ("3", "DELETE FROM products WHERE id = 3"),
+        ("3", "INSERT INTO products VALUES ('again', 3)"),
+    ] {
+        answer_404(&ids, id);
+        assert!(is_404(&ids, id), "{statement}");
+        shop.run(statement);
+        // The row 6 does not change, so its refusal shows that the set is still synced.
+        wait_until(&source, statement, || !is_404(&ids, id) && is_404(&ids, "6"));
+    }
+    assert_eq!(source.status().generations, 1, "{:?}", source.status());
 }
 
 #[test]
