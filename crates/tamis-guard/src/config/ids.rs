@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use tamis_sources::{IdSetOptions, IdType, IntegerForm, PlainIo, Policies, SourceOptions};
 
@@ -9,9 +10,13 @@ use crate::config::file;
 use crate::config::read::read_text;
 use crate::config::set::SetConfig;
 use crate::config::setting::{InvalidValue, bytes, invalid, set_to, set_to_text};
+use crate::config::source::SourceTable;
 use crate::config::units::Text;
 use crate::fleet::PublicationOptions;
 use crate::http::bearer_token::BearerToken;
+
+/// The default of `negative.ttl` for a source that reports each update of a row. An update of the row ends the time.
+const TTL_WITH_UPDATES: Duration = Duration::from_secs(600);
 
 /// Returns the settings of a set of ids.
 pub(super) fn set(name: &str, table: &file::Ids, folder: &Path) -> Result<SetConfig, InvalidValue> {
@@ -25,6 +30,9 @@ pub(super) fn set(name: &str, table: &file::Ids, folder: &Path) -> Result<SetCon
     }
     options.policies = policies(table.policy);
     set_to(&mut options.negative_requests, table.negative.requests);
+    if table.source.as_ref().is_some_and(SourceTable::reports_updates) {
+        options.negative_for = TTL_WITH_UPDATES;
+    }
     set_to_text(&mut options.negative_for, table.negative.ttl);
     set_to_text(&mut options.recent_for, table.recent);
     options.is_trusted = table.trust;
@@ -156,4 +164,37 @@ fn publication(name: &str, table: &file::Publish) -> Result<PublicationOptions, 
     let mut options = PublicationOptions::new(name, token);
     set_to(&mut options.history_bytes, table.history.map(bytes));
     Ok(options)
+}
+
+#[cfg(all(test, feature = "sources"))]
+mod tests {
+    use crate::config::Config;
+
+    #[test]
+    fn the_time_to_live_of_a_404_is_long_only_if_the_source_reports_updates() {
+        let mysql = "kind = \"mysql\", url = \"mysql://a@b/c\", table = \"d\", column = \"id\"";
+        let postgres = mysql.replace("mysql", "postgres");
+        let polled = ", follow = \"poll\", changed = \"updated_at\"";
+        for (source, negative, seconds) in [
+            (mysql, "", 600),
+            (&postgres, "", 600),
+            (&format!("{mysql}, follow = \"log\""), "", 600),
+            (mysql, "negative = { ttl = \"5s\" }", 5),
+            (mysql, "negative = { requests = 7 }", 600),
+            (&format!("{mysql}{polled}"), "", 10),
+            (&format!("{postgres}{polled}"), "", 10),
+            ("kind = \"lines\", path = \"ids.txt\"", "", 10),
+            ("kind = \"lines\", path = \"ids.txt\"", "negative = { ttl = \"1h\" }", 3600),
+        ] {
+            let text = format!(
+                "proxy = {{ upstream = \"http://127.0.0.1:9\" }}
+                [ids.products]
+                source = {{ {source} }}
+                {negative}"
+            );
+            let config = Config::parse(&text, "guard.toml").unwrap();
+            let (_, set) = config.set_configs().next().unwrap();
+            assert_eq!(set.options.negative_for.as_secs(), seconds, "{source} {negative}");
+        }
+    }
 }

@@ -72,6 +72,11 @@ impl SourceTable {
         self.fields().needs_proof()
     }
 
+    /// Tests whether the source reports each update of a row, also if the id of the row stays the same.
+    pub(super) fn reports_updates(&self) -> bool {
+        self.fields().reports_updates()
+    }
+
     /// Returns the settings of the source. Paths are relative to `folder`.
     pub(super) fn kind(&self, folder: &Path) -> Result<Arc<dyn SourceKind>, InvalidValue> {
         self.fields().kind(folder)

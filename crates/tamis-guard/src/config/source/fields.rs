@@ -16,4 +16,9 @@ pub(super) trait SourceFields {
     fn needs_proof(&self) -> bool {
         false
     }
+
+    /// Tests whether the source reports each update of a row, also if the id of the row stays the same.
+    fn reports_updates(&self) -> bool {
+        false
+    }
 }

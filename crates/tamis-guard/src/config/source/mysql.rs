@@ -55,4 +55,8 @@ impl SourceFields for Mysql {
         options.check().map_err(|why| invalid("where", why))?;
         Ok(Arc::new(options))
     }
+
+    fn reports_updates(&self) -> bool {
+        self.follow != Some(Changes::Poll)
+    }
 }

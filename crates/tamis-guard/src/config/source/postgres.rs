@@ -61,6 +61,10 @@ impl SourceFields for Postgres {
         options.check().map_err(|why| invalid("where", why))?;
         Ok(Arc::new(options))
     }
+
+    fn reports_updates(&self) -> bool {
+        self.follow != Some(Changes::Poll)
+    }
 }
 
 /// Tests whether a name is allowed for the replication slot of a guard. The guard drops an unusable slot with the
