@@ -79,6 +79,26 @@ fn texts_and_uuids_are_read_alike_from_rows_and_the_stream() {
     wait_until(&uuids.1, "deleted", || !has(&uuids.0, uuid("a")));
 }
 
+/// The stream does not contain a long text that an update has not changed.
+#[test]
+fn an_update_of_a_row_with_a_long_id_ends_the_refusal_of_a_request() {
+    let mut shop = shop();
+    let long = "x".repeat(2500);
+    shop.run(&format!(
+        "CREATE TABLE long (id text PRIMARY KEY, n int);
+        ALTER TABLE long ALTER id SET STORAGE EXTERNAL;
+        ALTER PUBLICATION tamis_guard ADD TABLE long;
+        INSERT INTO long VALUES ('{long}', 1), ('short', 1)"
+    ));
+    let id_type = IdType::Text { max_bytes: 3000 };
+    let (ids, source) = follow_with_404s(&shop.table("long"), id_type);
+    answer_404(&ids, &long);
+    answer_404(&ids, "short");
+    shop.run("UPDATE long SET n = 2 WHERE id <> 'short'");
+    wait_until(&source, "updated", || !is_404(&ids, &long) && is_404(&ids, "short"));
+    assert!(has(&ids, &long) && source.status().generations == 1);
+}
+
 #[test]
 fn a_deleted_row_is_a_deleted_id_only_if_the_id_is_unique() {
     let mut shop = shop();

@@ -127,6 +127,12 @@ impl IdSet {
         self.negative.insert(&self.key(id), passed, request);
     }
 
+    /// Removes all responses from the negative cache, because the row of any id may have changed.
+    #[cfg(feature = "databases")]
+    pub(crate) fn forget_responses(&self) {
+        self.negative.clear();
+    }
+
     /// Tests whether the upstream service recently responded with 404 to the same request. Returns false unless the set
     /// is synced or unproven, because a stale set does not receive the changes that make an id visible.
     #[must_use]

@@ -121,27 +121,25 @@ impl<'r> Transaction<'r> {
     }
 
     /// Returns the values before and after an update. The first value is NULL if the id is unchanged and the row
-    /// satisfies the condition. The second value is NULL if the row does not satisfy the condition.
+    /// satisfies the condition. The second value is NULL if the row does not satisfy the condition. The second value is
+    /// `Unchanged` only if the server has sent no old row. Servers before 14.2, 13.6 and 12.10 send no old row if a long
+    /// id is unchanged.
     fn update(&self, old: Option<Old>, new: &Tuple) -> Result<(Value, Value), Unusable> {
         let may_hold = self.may_hold(new);
         let new = self.value(new)?;
         let old = old.map_or(Ok(Value::Null), |old| self.old_value(&old))?;
-        if self.table.condition.is_some() {
-            // Before the update, the row may have been on the other side of the condition.
-            let new = match (&old, new) {
-                (Value::Text(_), Value::Unchanged) => old.clone(),
-                (_, Value::Unchanged) => return Err(Unusable::NoIdentity),
-                (_, new) => new,
-            };
-            let old = if old == Value::Null { new.clone() } else { old };
-            return Ok(match may_hold {
-                true if old == new => (Value::Null, new),
-                true => (old, new),
-                false => (old, Value::Null),
-            });
-        }
-        let is_same = old == new || new == Value::Unchanged;
-        Ok((if is_same { Value::Null } else { old }, new))
+        let new = match new {
+            Value::Unchanged if old != Value::Null => old.clone(),
+            // The update may have moved the row into the condition or out of it.
+            Value::Unchanged if self.table.condition.is_some() => return Err(Unusable::NoIdentity),
+            new => new,
+        };
+        Ok(match may_hold {
+            true if old == new => (Value::Null, new),
+            true => (old, new),
+            false if old == Value::Null => (new, Value::Null),
+            false => (old, Value::Null),
+        })
     }
 
     /// Replaces an id by another id. NULL is not an id.
@@ -153,9 +151,14 @@ impl<'r> Transaction<'r> {
         {
             self.deleted.insert(id.into_owned());
         }
-        if let Value::Text(new) = new {
-            let Self { run, deleted, .. } = self;
-            run.insert_live(kind.id_text(&new), |id| _ = deleted.remove(id))?;
+        match new {
+            Value::Text(new) => {
+                let Self { run, deleted, .. } = self;
+                run.insert_live(kind.id_text(&new), |id| _ = deleted.remove(id))?;
+            }
+            // The row of any id may have become visible.
+            Value::Unchanged => self.run.ids.forget_responses(),
+            Value::Null => {}
         }
         if self.deleted.len() > MAX_DELETED {
             // The ids of the deleted rows pass until the next full read.
