@@ -16,7 +16,8 @@
 //! | | each change: its length and kind (LEB128: 4 × length + kind), its id |
 //! | 8 | XXH3 of all bytes before |
 //!
-//! The kinds of changes are 0 (inserted), 1 (deleted) and 2 (recently inserted, as a program has reported).
+//! The kinds of changes are 0 (inserted), 1 (deleted), 2 (recently inserted, as a program has reported) and 3 (a row was
+//! deleted, and another row may have the id).
 
 use std::fmt;
 use std::time::Duration;
@@ -264,9 +265,10 @@ mod tests {
         push_change(&mut changes, ChangeKind::Insert, b"1");
         push_change(&mut changes, ChangeKind::Delete, &long);
         push_change(&mut changes, ChangeKind::InsertRecent, b"");
+        push_change(&mut changes, ChangeKind::DeleteRow, b"22");
         let since = FeedPosition { epoch: 7, number: 40 };
         let age = Knowledge::Age(Duration::from_micros(1_500));
-        Delta::new(since, age, Duration::from_millis(3), 3, changes)
+        Delta::new(since, age, Duration::from_millis(3), 4, changes)
     }
 
     #[test]
@@ -274,10 +276,14 @@ mod tests {
         let delta = delta();
         let decoded = Delta::decode(&delta.encode()).unwrap();
         assert_eq!(decoded, delta);
-        assert_eq!(decoded.position(), FeedPosition { epoch: 7, number: 43 });
+        assert_eq!(decoded.position(), FeedPosition { epoch: 7, number: 44 });
         let kinds: Vec<_> = decoded.changes().map(|it| (it.kind, it.id.len())).collect();
-        let expected =
-            [(ChangeKind::Insert, 1), (ChangeKind::Delete, MAX_ID), (ChangeKind::InsertRecent, 0)];
+        let expected = [
+            (ChangeKind::Insert, 1),
+            (ChangeKind::Delete, MAX_ID),
+            (ChangeKind::InsertRecent, 0),
+            (ChangeKind::DeleteRow, 2),
+        ];
         assert_eq!(kinds, expected);
     }
 

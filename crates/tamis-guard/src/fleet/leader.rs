@@ -182,6 +182,8 @@ impl LeaderReader {
                     generation.delete_key(id);
                     Ok(())
                 }
+                // The publication of the generation removes all 404 responses.
+                ChangeKind::DeleteRow => Ok(()),
             })?;
             at = delta.position();
             if delta.knowledge != Knowledge::More {

@@ -2,7 +2,7 @@
 
 use tamis_sources::IdType;
 
-use crate::checker::{has, knows, text, wait_broken, wait_synced, wait_until};
+use crate::checker::{has, integers, knows, text, wait_broken, wait_synced, wait_until};
 use crate::server::Server;
 use crate::stories::follow::*;
 
@@ -140,6 +140,22 @@ fn a_table_is_renamed_by_a_client_with_another_charset() {
     // The log has the bytes of the client.
     shop.run("SET NAMES latin1");
     shop.after(&ids, &source, "RENAME TABLE `äpfel` TO alt, neu TO `äpfel`", &[100], &[]);
+}
+
+/// The row that is deleted may have hidden the other row.
+#[test]
+fn the_deletion_of_one_of_several_rows_ends_the_refusal_of_a_request() {
+    let mut shop = shop();
+    shop.run("CREATE TABLE offers (id INT PRIMARY KEY, product INT, INDEX (product))");
+    shop.run("INSERT INTO offers VALUES (1, 5), (2, 5), (3, 6)");
+    let mut options = shop.table("offers");
+    options.column = "product".to_owned();
+    let (ids, source) = follow_with_404s(&options, integers());
+    answer_404(&ids, "5");
+    answer_404(&ids, "6");
+    shop.run("DELETE FROM offers WHERE id = 2");
+    wait_until(&source, "deleted", || !is_404(&ids, "5") && is_404(&ids, "6"));
+    assert!(has(&ids, 5));
 }
 
 #[test]

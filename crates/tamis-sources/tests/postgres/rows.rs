@@ -99,6 +99,25 @@ fn an_update_of_a_row_with_a_long_id_ends_the_refusal_of_a_request() {
     assert!(has(&ids, &long) && source.status().generations == 1);
 }
 
+/// The row that is deleted may have hidden the other row.
+#[test]
+fn the_deletion_of_one_of_several_rows_ends_the_refusal_of_a_request() {
+    let mut shop = shop();
+    shop.run(
+        "CREATE TABLE offers (id int, product int); ALTER TABLE offers REPLICA IDENTITY FULL;
+        ALTER PUBLICATION tamis_guard ADD TABLE offers;
+        INSERT INTO offers VALUES (1, 5), (2, 5), (3, 6)",
+    );
+    let mut options = shop.table("offers");
+    options.column = "product".to_owned();
+    let (ids, source) = follow_with_404s(&options, integers());
+    answer_404(&ids, "5");
+    answer_404(&ids, "6");
+    shop.run("DELETE FROM offers WHERE id = 2");
+    wait_until(&source, "deleted", || !is_404(&ids, "5") && is_404(&ids, "6"));
+    assert!(has(&ids, 5));
+}
+
 #[test]
 fn a_deleted_row_is_a_deleted_id_only_if_the_id_is_unique() {
     let mut shop = shop();

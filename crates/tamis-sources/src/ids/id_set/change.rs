@@ -72,6 +72,12 @@ impl IdSet {
         self.apply_change(ChangeKind::Delete, key).expect("a deletion needs no new filter");
     }
 
+    /// Records that one of the rows with a key was deleted, as [`apply_change`](Self::apply_change) does.
+    #[cfg(feature = "databases")]
+    pub(crate) fn delete_row_of_key(&self, key: &[u8]) {
+        self.apply_change(ChangeKind::DeleteRow, key).expect("the set needs no new filter");
+    }
+
     fn apply(&self, kind: ChangeKind, key: &[u8]) -> Result<(), PlanError> {
         match kind {
             ChangeKind::Insert => self.apply_insert(key),
@@ -83,6 +89,10 @@ impl IdSet {
             }
             ChangeKind::Delete => {
                 self.apply_delete(key);
+                Ok(())
+            }
+            ChangeKind::DeleteRow => {
+                self.negative.remove(&self.key(key));
                 Ok(())
             }
         }

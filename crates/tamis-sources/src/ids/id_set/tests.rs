@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::ids::change_kind::ChangeKind;
 use crate::ids::fold::Fold;
 use crate::ids::id::{IdType, IntegerForm};
 use crate::ids::id_set::*;
@@ -220,11 +221,12 @@ fn a_404_is_remembered_until_the_id_is_created() {
 #[test]
 fn each_event_of_an_id_ends_the_refusal_of_its_requests() {
     let set = synced(not_recent(), &["1", "2"]);
-    let events: [(&str, &dyn Fn()); 6] = [
+    let events: [(&str, &dyn Fn()); 7] = [
         ("insert", &|| set.insert(b"1").unwrap()),
         ("update", &|| set.insert(b"1").unwrap()),
         ("learnt", &|| set.insert_recent(b"1").unwrap()),
         ("delete", &|| set.delete(b"1").unwrap()),
+        ("one row", &|| set.apply_change(ChangeKind::DeleteRow, b"1").unwrap()),
         ("success", &|| set.found(b"1")),
         ("full read", &|| {
             set.start_generation(10).unwrap();

@@ -451,10 +451,14 @@ impl Follower {
         for (before, after) in ids {
             // Without a unique index, another row may have the same id, so the id is not deleted. A row with an
             // unchanged id may have become visible to the upstream service, so its id is inserted.
-            let is_moved = table.is_unique && before != after;
+            let is_moved = before != after;
             let before = before.filter(|_| is_moved);
             if let Some(id) = before.as_deref().and_then(|text| run.canonical(text)) {
-                self.deleted.insert(id.into_owned());
+                if table.is_unique {
+                    self.deleted.insert(id.into_owned());
+                } else {
+                    run.ids.delete_row_of_key(&id);
+                }
             }
             if let Some(text) = after {
                 run.insert_live(&text, |id| _ = self.deleted.remove(id))?;

@@ -146,10 +146,13 @@ impl<'r> Transaction<'r> {
     fn replace(&mut self, old: Value, new: Value) -> Result<Effect, SourceError> {
         let kind = self.table.ids.kind;
         if let Value::Text(old) = old
-            && self.table.is_unique
             && let Some(id) = self.run.canonical(kind.id_text(&old))
         {
-            self.deleted.insert(id.into_owned());
+            if self.table.is_unique {
+                self.deleted.insert(id.into_owned());
+            } else {
+                self.run.ids.delete_row_of_key(&id);
+            }
         }
         match new {
             Value::Text(new) => {
