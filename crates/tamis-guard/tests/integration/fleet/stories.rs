@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tamis_guard::source::{FileFormat, FileOptions, LeaderOptions, Source, SourceOptions};
-use tamis_guard::{ChangeKind, IdType, Publication, PublicationOptions, SyncState};
+use tamis_guard::{
+    ChangeKind, IdSet, IdSetOptions, IdType, Publication, PublicationOptions, RequestKey, SyncState,
+};
 
 use super::instances::{Follower, Leader, Server, any_port, leader_options, token, write_list};
 use crate::checker::*;
@@ -84,6 +86,30 @@ fn a_follower_takes_each_key_of_a_folded_text() {
     wait_until(&source, "the last change", || has(&follower, "last"));
     let generation = follower.generation();
     assert!(generation.contains(b"") && generation.contains(b"longer than each id"));
+    assert_eq!(source.status().generations, 1);
+}
+
+#[test]
+fn each_row_event_of_a_leader_ends_the_refusal_of_a_request_at_its_followers() {
+    let (_dir, leader) = Leader::with_ids(100);
+    let options_of_set = IdSetOptions {
+        recent_for: Duration::ZERO,
+        negative_for: Duration::from_secs(3600),
+        ..IdSetOptions::new(integers())
+    };
+    let ids = Arc::new(IdSet::new(options_of_set).unwrap());
+    let patient = SourceOptions { stale_after: Duration::from_secs(60), ..options() };
+    let source = Source::start(Arc::clone(&ids), leader_options(leader.address()), patient);
+    wait_synced(&source);
+    let request = RequestKey::of(&http::Request::new(()).into_parts().0).unwrap();
+    ids.not_found(b"6", ids.passed(b"6"), request);
+    for kind in ChangeKind::ALL {
+        ids.not_found(b"5", ids.passed(b"5"), request);
+        assert!(ids.is_not_found(b"5", request), "{kind:?}");
+        leader.ids.apply_change(kind, b"5").unwrap();
+        let has_forgotten = || !ids.is_not_found(b"5", request) && ids.is_not_found(b"6", request);
+        wait_until(&source, "the change", has_forgotten);
+    }
     assert_eq!(source.status().generations, 1);
 }
 
