@@ -1,8 +1,8 @@
 //! Tests of the negative cache against a list of all responses.
 
 use std::collections::HashSet;
-use std::sync::Barrier;
 use std::sync::atomic::AtomicBool;
+use std::time::Instant;
 
 use super::request_key::tests::key;
 use super::shard::MAX_REQUESTS;
@@ -318,40 +318,77 @@ fn a_cache_that_is_too_small_refuses_only_what_the_list_refuses() {
     assert!(refusals > 1000, "{refusals}");
 }
 
+/// Waits until two threads have called this function `round` times. The threads continue within nanoseconds.
+fn meet(arrived: &AtomicU64, round: u64) {
+    arrived.fetch_add(1, Ordering::AcqRel);
+    let (start, mut spins) = (Instant::now(), 0_u64);
+    while arrived.load(Ordering::Acquire) < 2 * round {
+        spins += 1;
+        // On a busy machine, the other thread needs the core of this thread.
+        if spins.is_multiple_of(1000) {
+            assert!(start.elapsed() < Duration::from_secs(60), "the other thread does not arrive");
+            std::thread::yield_now();
+        }
+        std::hint::spin_loop();
+    }
+}
+
 /// The upstream service looks up the row while another thread creates the row and reports the change.
 #[test]
 fn a_change_that_races_with_a_404_leaves_no_entry() {
-    const ROUNDS: usize = 20_000;
+    const ROUNDS: u64 = 100_000;
 
     let cache = cache(1000, 60, 0);
     let request = key("/", &[]);
-    let rows: Vec<_> = (0..ROUNDS).map(|_| AtomicBool::new(false)).collect();
-    let barrier = Barrier::new(2);
+    let (has_row, arrived) = (AtomicBool::new(false), AtomicU64::new(0));
     std::thread::scope(|threads| {
         threads.spawn(|| {
-            for (i, row) in rows.iter().enumerate() {
-                let id = i.to_le_bytes();
-                barrier.wait();
+            for round in 1..=ROUNDS {
+                let id = round.to_le_bytes();
+                meet(&arrived, 3 * round - 2);
                 let passed = cache.passed(&id);
-                if !row.load(Ordering::SeqCst) {
+                if !has_row.load(Ordering::SeqCst) {
                     cache.insert(&id, passed, request);
                 }
-                barrier.wait();
+                meet(&arrived, 3 * round - 1);
+                meet(&arrived, 3 * round);
             }
         });
-        for (i, row) in rows.iter().enumerate() {
-            let id = i.to_le_bytes();
-            barrier.wait();
+        for round in 1..=ROUNDS {
+            let id = round.to_le_bytes();
+            meet(&arrived, 3 * round - 2);
             // The delays move the change to different places of the other thread.
-            (0..i % 64).for_each(|_| std::hint::spin_loop());
-            row.store(true, Ordering::SeqCst);
-            match i % 16 {
+            (0..round % 256).for_each(|_| std::hint::spin_loop());
+            has_row.store(true, Ordering::SeqCst);
+            match round % 16 {
                 0 => cache.clear(),
                 _ => cache.remove(&id),
             }
-            assert!(!cache.contains(&id, request), "{i}");
-            barrier.wait();
-            assert!(!cache.contains_any(&id), "{i}: after the late response");
+            assert!(!cache.contains(&id, request), "{round}");
+            meet(&arrived, 3 * round - 1);
+            assert!(!cache.contains_any(&id), "{round}: after the late response");
+            has_row.store(false, Ordering::SeqCst);
+            meet(&arrived, 3 * round);
         }
     });
+}
+
+/// The insert waits for the lock of the shard while the id changes.
+#[test]
+fn a_404_that_waits_for_its_shard_does_not_outlive_a_change() {
+    let cache = cache(1000, 60, 0);
+    let request = key("/", &[]);
+    let id = cache.hasher.hash128(b"7");
+    let mut shard = cache.shard(id).unwrap().write();
+    std::thread::scope(|threads| {
+        let passed = cache.passed(b"7");
+        let cache = &cache;
+        threads.spawn(move || cache.insert(b"7", passed, request));
+        // If the thread has not reached the lock after this time, the test proves nothing, but does not fail.
+        std::thread::sleep(Duration::from_millis(20));
+        cache.note_time(cache.counter(id));
+        shard.remove(id as u64);
+        drop(shard);
+    });
+    assert!(!cache.contains_any(b"7"));
 }
