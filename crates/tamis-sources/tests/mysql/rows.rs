@@ -1,6 +1,6 @@
 //! What happens to a table, and what the source must know of it.
 
-use tamis_sources::IdType;
+use tamis_sources::{IdType, SyncState};
 
 use crate::checker::{has, integers, knows, text, wait_broken, wait_synced, wait_until};
 use crate::server::Server;
@@ -156,6 +156,26 @@ fn the_deletion_of_one_of_several_rows_ends_the_refusal_of_a_request() {
     shop.run("DELETE FROM offers WHERE id = 2");
     wait_until(&source, "deleted", || !is_404(&ids, "5") && is_404(&ids, "6"));
     assert!(has(&ids, 5));
+}
+
+/// The log contains the rows before `XA PREPARE`, and no rows at the commit.
+#[test]
+fn the_commit_of_a_transaction_in_two_phases_ends_the_refusal_of_a_request() {
+    // On a shared server, the two-phase transactions of other tests cost full reads.
+    let (_server, mut shop) = own_shop(&[], 10);
+    let (ids, source) = follow_with_404s(&shop.options, integers());
+    shop.run(
+        "XA START 'shown'; UPDATE products SET name = 'visible' WHERE id = 5; XA END 'shown';
+        XA PREPARE 'shown'",
+    );
+    shop.open().run("INSERT INTO products VALUES ('other', 60)");
+    wait_until(&source, "a later transaction", || knows(&ids, 60));
+    // The update is in the log, but the service does not find the row before the commit.
+    answer_404(&ids, "5");
+    assert!(is_404(&ids, "5"));
+    shop.run("XA COMMIT 'shown'");
+    // MariaDB logs no `XA START`, so the guard reads all ids again.
+    wait_until(&source, "committed", || !is_404(&ids, "5") && ids.state() == SyncState::Synced);
 }
 
 #[test]

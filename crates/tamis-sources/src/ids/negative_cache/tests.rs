@@ -308,13 +308,13 @@ fn compare(seed: u64, max: u64) -> usize {
 
 #[test]
 fn the_cache_agrees_with_a_list_of_all_responses_in_every_order() {
-    let refusals: usize = (0..60).map(|seed| compare(seed, 100_000)).sum();
+    let refusals: usize = (0..40).map(|seed| compare(seed, 100_000)).sum();
     assert!(refusals > 10_000, "{refusals}");
 }
 
 #[test]
 fn a_cache_that_is_too_small_refuses_only_what_the_list_refuses() {
-    let refusals: usize = (0..60).map(|seed| compare(seed, 1 + seed % 30)).sum();
+    let refusals: usize = (0..40).map(|seed| compare(seed, 1 + seed % 30)).sum();
     assert!(refusals > 1000, "{refusals}");
 }
 

@@ -34,6 +34,8 @@ impl Follower {
             "rollback" => _ = self.prepared.remove(name),
             _ => {
                 self.last_xa_commit = Some(Instant::now());
+                // The guard does not keep the ids of prepared rows, and any of these rows may be visible now.
+                run.ids.forget_responses();
                 if verb != "commit" || !self.prepared.remove(name) {
                     self.lose(run);
                 }
