@@ -145,7 +145,7 @@ fn a_table_is_renamed_by_a_client_with_another_charset() {
 /// The row that is deleted may have hidden the other row.
 #[test]
 fn the_deletion_of_one_of_several_rows_ends_the_refusal_of_a_request() {
-    let mut shop = shop();
+    let (_server, mut shop) = own_shop(&[], 0);
     shop.run("CREATE TABLE offers (id INT PRIMARY KEY, product INT, INDEX (product))");
     shop.run("INSERT INTO offers VALUES (1, 5), (2, 5), (3, 6)");
     let mut options = shop.table("offers");
