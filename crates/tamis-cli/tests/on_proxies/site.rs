@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex};
 
 use tamis_testing::{CommandExt as _, Process, free_port, read_to_end, try_connect, wait_until};
 
+use crate::http2;
 use crate::page::{file, replaced};
 use crate::proxies::{OtherProxy, Ports, WhileDown};
 
@@ -111,6 +112,12 @@ impl<P: OtherProxy> Site<P> {
         response.unwrap_or_else(|| panic!("{} did not respond to {method} {target}", P::NAME))
     }
 
+    /// Sends a request over HTTP/2 without TLS. Returns true if the response has the status 200.
+    pub fn passes_http2(&self, fields: &[(&str, &str)]) -> bool {
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, self.ports.proxy));
+        http2::is_answered_with_200(try_connect(address).unwrap(), fields)
+    }
+
     fn try_send(&self, method: &str, target: &str, headers: &str, body: &str) -> Option<Response> {
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, self.ports.proxy));
         let mut stream = try_connect(address).ok()?;
@@ -130,6 +137,11 @@ impl<P: OtherProxy> Site<P> {
     /// Tests whether a request for this target has reached the shop.
     pub fn has_reached_shop_exactly(&self, target: &str) -> bool {
         self.seen.lock().unwrap().iter().any(|seen| seen == target)
+    }
+
+    /// Returns the targets of the requests that reached the shop.
+    pub fn targets(&self) -> Vec<String> {
+        self.seen.lock().unwrap().clone()
     }
 
     /// Tests whether a request for a target with this text has reached the shop.

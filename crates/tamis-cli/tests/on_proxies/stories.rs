@@ -75,6 +75,72 @@ pub fn a_client_cannot_choose_the_request_by_headers<P: OtherProxy>() {
     assert!(!site.has_reached_shop("777"));
 }
 
+/// Checks that the guard decides about the same path as the shop serves, over HTTP/2 without TLS.
+fn http2_requests_are_decided_by_their_path<P: OtherProxy>() {
+    let site = Site::<P>::start(WhileDown::Refuse);
+    let passes = |authority: &str, path: &str, more: &[(&str, &str)]| {
+        let fields =
+            [(":method", "GET"), (":scheme", "http"), (":authority", authority), (":path", path)];
+        site.passes_http2(&[&fields[..], more].concat())
+    };
+    assert!(passes("shop.example", "/pms/productInfo/7?a=1", &[]), "{}", P::NAME);
+    assert!(site.has_reached_shop_exactly("/pms/productInfo/7?a=1"));
+    let absent = "/pms/productInfo/777";
+    for authority in [
+        "shop.example",
+        "a?",
+        "a#",
+        "a/",
+        "a/?x=",
+        "/pms/productInfo/7?",
+        "a@b",
+        "a:8080?",
+        "[::1]?",
+        "",
+        " ",
+        "*",
+    ] {
+        // HAProxy moves a path out of the authority, and the shop then serves that path.
+        _ = passes(authority, absent, &[]);
+    }
+    for path in [
+        "http://a/pms/productInfo/777",
+        "//pms/productInfo/777",
+        "/pms/productInfo/777#",
+        "/pms/productInfo/777?#/pms/productInfo/7",
+        "/cart/../pms/productInfo/777",
+        "/pms/productInfo/%37%37%37",
+        "pms/productInfo/777",
+        "",
+    ] {
+        // A proxy may forward a path that no route matches.
+        _ = passes("shop.example", path, &[]);
+    }
+    for more in [
+        [(":path", "/pms/productInfo/7")],
+        [("x-original-uri", "/pms/productInfo/7")],
+        [("x-forwarded-uri", "/pms/productInfo/7")],
+        [("host", "a?")],
+        [("te", "trailers, /pms/productInfo/7")],
+    ] {
+        assert!(!passes("shop.example", absent, &more), "{}: {more:?}", P::NAME);
+    }
+    for target in site.targets() {
+        let path = target.split(['?', '#']).next().unwrap_or_default();
+        assert!(!path.contains("777") && !path.contains("%37"), "{}: {target}", P::NAME);
+    }
+}
+
+#[test]
+fn http2_requests_to_haproxy_are_decided_by_their_path() {
+    http2_requests_are_decided_by_their_path::<Haproxy>();
+}
+
+#[test]
+fn http2_requests_to_envoy_are_decided_by_their_path() {
+    http2_requests_are_decided_by_their_path::<Envoy>();
+}
+
 /// Checks that requests that programs read differently, and requests with many headers, do not reach the shop.
 pub fn hostile_requests_do_not_reach_the_shop<P: OtherProxy>() {
     let site = Site::<P>::start(WhileDown::Pass);
