@@ -6,7 +6,7 @@
 //! exists in the source, the audit does not count the id as absent.
 
 mod absent;
-mod binomial;
+pub(crate) mod binomial;
 
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
@@ -125,11 +125,11 @@ pub fn audit(
     })?;
     present.check_again(ids, source, options.patience)?;
 
-    let generation = ids.generation();
+    let generations = ids.generations();
     let (mut checked, mut passed) = (0, HashSet::new());
     for id in AbsentIds::new(id_type, options.seed, options.absent) {
         checked += 1;
-        if generation.contains(&id) {
+        if generations.contains(&id) {
             passed.insert(id);
         }
     }
@@ -144,9 +144,9 @@ pub fn audit(
         refused_examples: present.examples(),
         absent_checked,
         absent_passed,
-        planned_rate: generation.rate(),
-        estimated_rate: generation.estimate_rate(),
-        chance: binomial::upper_tail(absent_checked, generation.rate(), absent_passed),
+        planned_rate: generations.rate(),
+        estimated_rate: generations.estimate_rate(),
+        chance: binomial::upper_tail(absent_checked, generations.rate(), absent_passed),
     })
 }
 

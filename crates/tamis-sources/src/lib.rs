@@ -12,7 +12,8 @@
 //!
 //! [`IdSet::from_ids`] creates a set of known ids without a source.
 //!
-//! An `IdSet` has at most one source that builds generations. A [`PushSource`] can insert ids into the same set.
+//! [`Sources`] fills one set from several sources, for example from the tables of a sharded database. A [`PushSource`]
+//! can insert ids into the same set.
 //!
 //! Another program can add a kind of source by implementing [`SourceKind`]. The page of [`SourceKind`] has an example.
 //!
@@ -58,6 +59,7 @@ pub use errors::source_error::SourceError;
 pub use ids::change_kind::ChangeKind;
 pub use ids::change_listener::ChangeListener;
 pub use ids::generation::Generation;
+pub use ids::generations::Generations;
 pub use ids::id::{IdType, IntegerForm, NotAnId};
 pub use ids::id_error::IdError;
 pub use ids::id_set::IdSet;
@@ -87,5 +89,6 @@ pub use source::kind::SourceKind;
 pub use source::loader::Loader;
 pub use source::push::{PushError, PushSource, Pushed};
 pub use source::run::{Reader, Run, SourceOptions};
+pub use source::sources::Sources;
 pub use source::status::{Rows, SnapshotStatus, SourceStatus};
 pub use tamis::PlanError;

@@ -13,9 +13,12 @@ pub(crate) mod run;
 pub(crate) mod runtime;
 pub(crate) mod snapshot_record;
 pub(crate) mod snapshots;
+pub(crate) mod sources;
 pub(crate) mod status;
 #[cfg(feature = "databases")]
 pub(crate) mod stop_flag;
+#[cfg(test)]
+mod two_sources;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
@@ -37,7 +40,7 @@ pub struct Source {
 
 impl Source {
     /// Starts a source of any kind, such as [`FileOptions`](crate::FileOptions). The source fills `ids` until the
-    /// source is stopped.
+    /// source is stopped. [`Sources`](crate::Sources) starts several sources of one set.
     ///
     /// # Panics
     ///
@@ -58,9 +61,20 @@ impl Source {
         kind: Arc<dyn SourceKind>,
         options: SourceOptions,
     ) -> Self {
+        Self::start_numbered(ids, 0, kind, options)
+    }
+
+    /// Starts the source with the number `number` of a set.
+    pub(crate) fn start_numbered(
+        ids: Arc<IdSet>,
+        number: usize,
+        kind: Arc<dyn SourceKind>,
+        options: SourceOptions,
+    ) -> Self {
         ids.add_source();
         let run = Arc::new(Run {
             ids,
+            number,
             options,
             is_stopped: Arc::default(),
             asked: AtomicU64::new(0),
@@ -91,9 +105,16 @@ impl Source {
     #[must_use]
     pub fn status(&self) -> SourceStatus {
         let (ids, snapshots) = (&self.run.ids, self.run.snapshots.status());
-        let status = self.run.progress.lock().status(ids.state());
-        let last_error = status.last_error.or_else(|| ids.evidence().reason());
+        let status = self.run.progress.lock().status(ids.state_of(self.run.number));
+        let reason = || if ids.sources() == 1 { ids.evidence().reason() } else { None };
+        let last_error = status.last_error.or_else(reason);
         SourceStatus { snapshots, last_error, ..status }
+    }
+
+    /// Returns the number of ids of the source.
+    #[must_use]
+    pub fn items(&self) -> u64 {
+        self.run.generation().items()
     }
 
     /// Requests a full read of the source into a new generation. The read starts at the next

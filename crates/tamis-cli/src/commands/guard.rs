@@ -264,7 +264,7 @@ async fn report_states(handle: GuardHandle) {
     loop {
         for set in handle.sets() {
             let Some(status) = set.status else { continue };
-            let (name, items) = (&set.name, set.ids.generation().items());
+            let (name, items) = (&set.name, set.ids.generations().items());
             let errors = [status.last_error, status.snapshots.unused, status.snapshots.last_error];
             let before = known.insert(set.name.clone(), (status.state, errors.clone()));
             let (before, reported) =

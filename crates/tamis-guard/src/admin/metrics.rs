@@ -36,18 +36,18 @@ pub(super) fn text(guard: &GuardHandle) -> String {
 type Gauge = (&'static str, &'static str, fn(&GuardSet) -> Option<f64>);
 
 const GAUGES: [Gauge; 10] = [
-    ("tamis_guard_items", "Ids that exist", |set| Some(set.ids.generation().items() as f64)),
+    ("tamis_guard_items", "Ids that exist", |set| Some(set.ids.generations().items() as f64)),
     ("tamis_guard_deleted_items", "Deleted ids that the filter still has", |set| {
-        Some(set.ids.generation().deleted() as f64)
+        Some(set.ids.generations().deleted() as f64)
     }),
     ("tamis_guard_filter_bytes", "Memory of the filter in bytes", |set| {
-        Some(set.ids.generation().bytes() as f64)
+        Some(set.ids.generations().bytes() as f64)
     }),
     ("tamis_guard_planned_rate", "Planned false positive rate", |set| {
-        Some(set.ids.generation().rate())
+        Some(set.ids.generations().rate())
     }),
     ("tamis_guard_estimated_rate", "False positive rate that follows from the bits set", |set| {
-        Some(set.ids.generation().estimate_rate())
+        Some(set.ids.generations().estimate_rate())
     }),
     (
         "tamis_guard_lag_seconds",

@@ -50,7 +50,7 @@ pub(super) fn status(guard: &GuardHandle) -> Value {
 }
 
 fn set(set: &GuardSet, routes: &[Route]) -> Value {
-    let generation = set.ids.generation();
+    let generation = set.ids.generations();
     let seconds = |time: Option<std::time::Duration>| time.map(|time| time.as_secs_f64());
     let status = set.status.as_ref();
     json!({

@@ -92,7 +92,7 @@ impl Reader for LeaderReader {
                 // If an earlier request of this call has succeeded, the method returns `Ok`, so that the pause after
                 // the failure is the minimum pause.
                 Err(error) if has_succeeded => {
-                    run.ids().abandon_generation();
+                    run.abandon_generation();
                     run.report(&error.into());
                     return Ok(());
                 }
@@ -204,7 +204,7 @@ impl LeaderReader {
     /// Applies changes, and claims the completeness that the leader reports. `asked` is a time before the request was
     /// sent.
     fn apply(&mut self, run: &Run, delta: &Delta, asked: Instant) -> Result<(), LeaderError> {
-        each_change(run, delta, |kind, id| run.ids().apply_change(kind, id))?;
+        each_change(run, delta, |kind, id| run.apply_change(kind, id))?;
         self.position = Some(delta.position());
         self.report(run, delta, asked);
         Ok(())

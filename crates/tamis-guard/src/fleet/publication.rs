@@ -242,8 +242,10 @@ impl Publication {
             last.used = Instant::now();
             return Ok(last.clone());
         }
-        let found = self.feed.at_position(|| self.ids.generation());
-        let (position, generation) = found.ok_or(NoSnapshot::Warming)?;
+        let found = self.feed.at_position(|| self.ids.generations());
+        let (position, generations) = found.ok_or(NoSnapshot::Warming)?;
+        // A set with a listener has one source.
+        let generation = generations.iter().next().cloned().expect("a set has a source");
         let head = SnapshotHead {
             ids: self.ids.options().id.to_string(),
             source: self.name.clone(),

@@ -67,7 +67,7 @@ async fn start() -> Running {
     let handle = guard.handle();
     tokio::spawn(guard.run(std::future::pending()));
     let is_synced =
-        |set: &GuardSet| set.ids.generation().items() == 2 && set.ids.state() == SyncState::Synced;
+        |set: &GuardSet| set.ids.generations().items() == 2 && set.ids.state() == SyncState::Synced;
     wait_until("the set is synced", async || is_synced(&handle.sets()[1])).await;
     assert_eq!(handle.sets()[1].name, "products");
     Running { proxy, admin, handle, _folder: folder }
@@ -156,7 +156,7 @@ async fn programs_with_the_token_push_ids() {
     assert_eq!(get(running.proxy, "/products/5").await.0, 404);
     let (status, body) = push("program", "5\n6\nx\n").await;
     assert_eq!((status, body.trim()), (200, r#"{"deleted":0,"inserted":2,"invalid":1}"#));
-    let knows = |id: &str| running.handle.sets()[1].ids.generation().contains(id.as_bytes());
+    let knows = |id: &str| running.handle.sets()[1].ids.generations().contains(id.as_bytes());
     assert!(knows("5") && knows("6"));
     let (status, body) = push("program", r#"{"insert":["7",8],"delete":[5]}"#).await;
     assert_eq!((status, body.trim()), (200, r#"{"deleted":1,"inserted":2,"invalid":0}"#));

@@ -249,7 +249,7 @@ async fn a_reload_keeps_the_ids_of_sets_that_did_not_change() {
     let handle = guard.handle();
     let synced = async || {
         let is_synced = |set: &GuardSet| {
-            set.ids.generation().items() == 2 && set.ids.state() == SyncState::Synced
+            set.ids.generations().items() == 2 && set.ids.state() == SyncState::Synced
         };
         wait_until("all sets are synced", async || handle.sets().iter().all(is_synced)).await;
     };

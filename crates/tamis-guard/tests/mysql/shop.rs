@@ -64,7 +64,7 @@ fn the_shop_of_the_article_asks_the_database_only_for_products_that_exist() {
     wait_until(&shop.source, "the row of another program", || get("100000").0 == 200);
     session.run("DELETE FROM pms.product WHERE id = 100000");
     wait_until(&shop.source, "the deletion", || {
-        get("100000").0 == 404 && !shop.ids.generation().contains(b"100000")
+        get("100000").0 == 404 && !shop.ids.generations().contains(b"100000")
     });
     let asked = shop.queries.load(Ordering::Relaxed);
     assert_eq!(get("100000").0, 404);

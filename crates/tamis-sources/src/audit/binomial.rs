@@ -2,7 +2,7 @@
 
 /// Returns the probability of at least `successes` successes in `trials` trials. Each trial succeeds with the
 /// probability `rate`. Returns 1 if `successes` is at most the expected number. The run time grows with `successes`.
-pub(super) fn upper_tail(trials: u64, rate: f64, successes: u64) -> f64 {
+pub(crate) fn upper_tail(trials: u64, rate: f64, successes: u64) -> f64 {
     let (n, p, k) = (trials as f64, rate, successes as f64);
     if k <= n * p {
         return 1.0;

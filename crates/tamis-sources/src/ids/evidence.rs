@@ -26,7 +26,6 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 
 use crate::ids::fold::Fold;
-use crate::ids::generation::Generation;
 
 /// The minimum and the maximum number of found ids that prove a set. For a set of fewer than 200 ids, the number is
 /// half of the ids, but at least the minimum.
@@ -54,6 +53,9 @@ pub(crate) enum Finding {
     Unproven,
     Refuted,
 }
+
+/// Tests whether the set contains an id: whether the generation of any source contains the id.
+type Contains<'a> = &'a dyn Fn(&[u8]) -> bool;
 
 /// The evidence about a set from the responses of the upstream service.
 #[derive(Debug)]
@@ -105,32 +107,33 @@ impl Evidence {
         self.finding() == Finding::Unproven
     }
 
-    /// Prepares the record for a generation that is about to be published. The new generation must also contain the ids
-    /// that proved the previous generation.
-    pub(crate) fn start(&self, generation: &Generation) {
+    /// Prepares the record for a generation that is about to be published. `contains` tests the ids of the set after the
+    /// publication, and `items` is their number. `needs_proof` is true if the ids come from a filter. The set must also
+    /// contain the ids that proved the set before the publication.
+    pub(crate) fn start(&self, needs_proof: bool, items: u64, contains: Contains<'_>) {
         if self.is_trusted {
             return;
         }
         let mut record = self.record.lock();
-        record.needs_proof = generation.base().is_some();
-        record.needed = (generation.items() / 2).clamp(LEAST_FOUND, MOST_FOUND) as usize;
+        record.needs_proof = needs_proof;
+        record.needed = (items / 2).clamp(LEAST_FOUND, MOST_FOUND) as usize;
         let before = record.found.len();
-        record.found.retain(|id| generation.contains(id));
+        record.found.retain(|id| contains(id));
         // Up to 10 % of the found ids may be missing, because ids may be deleted.
         if record.found.len() < before - before / 10 {
             record.found.clear();
         }
-        self.decide(&mut record, generation);
+        self.decide(&mut record, contains);
     }
 
-    /// Records that the upstream service responded with 2xx for an id of the set.
-    pub(crate) fn found(&self, id: &[u8], generation: &Generation) {
+    /// Records that the upstream service responded with 2xx for an id of the set. `key` is the key of the id.
+    pub(crate) fn found(&self, key: &[u8], contains: Contains<'_>) {
         if self.is_open() {
             let mut record = self.record.lock();
             if record.found.len() < MAX_FOUND {
-                record.found.insert(generation.fold().key(id).into());
+                record.found.insert(key.into());
             }
-            self.decide(&mut record, generation);
+            self.decide(&mut record, contains);
         }
     }
 
@@ -149,7 +152,7 @@ impl Evidence {
 
     /// Decides about the unexplained ids. The caller guarantees that the set contains all ids that were committed
     /// before `moment`.
-    pub(crate) fn settle(&self, moment: Instant, generation: &Generation) {
+    pub(crate) fn settle(&self, moment: Instant, contains: Contains<'_>) {
         let mut record = self.record.lock();
         if record.unexplained.is_empty() && record.missing.is_empty() {
             return;
@@ -162,7 +165,7 @@ impl Evidence {
             }
             is_late
         });
-        self.decide(&mut record, generation);
+        self.decide(&mut record, contains);
     }
 
     /// Returns the reason why the set is refuted.
@@ -178,8 +181,8 @@ impl Evidence {
         })
     }
 
-    fn decide(&self, record: &mut Record, generation: &Generation) {
-        record.missing.retain(|id| !generation.contains(id));
+    fn decide(&self, record: &mut Record, contains: Contains<'_>) {
+        record.missing.retain(|id| !contains(id));
         let missed = record.unexplained.len() + record.missing.len();
         let needed = record.needed + FOUND_PER_UNEXPLAINED * missed;
         let was_proven = self.finding() == Finding::Proven && !record.found.is_empty();
@@ -200,6 +203,7 @@ mod tests {
     use tamis::{AnyFilter, Hasher, Plan};
 
     use super::*;
+    use crate::ids::generation::Generation;
 
     fn id(number: u32) -> Vec<u8> {
         number.to_string().into_bytes()
@@ -219,13 +223,23 @@ mod tests {
 
     fn started(generation: Generation) -> (Generation, Evidence) {
         let evidence = Evidence::new(false, RECENT);
-        evidence.start(&generation);
+        start(&evidence, &generation);
         (generation, evidence)
+    }
+
+    /// Starts the evidence for a set whose only source publishes `generation`.
+    fn start(evidence: &Evidence, generation: &Generation) {
+        let needs_proof = generation.base().is_some();
+        evidence.start(needs_proof, generation.items(), &|id| generation.contains(id));
+    }
+
+    fn found(evidence: &Evidence, number: u32, generation: &Generation) {
+        evidence.found(&id(number), &|id| generation.contains(id));
     }
 
     /// Settles the evidence at the time `after` from now, and returns the finding.
     fn settled(evidence: &Evidence, after: Duration, generation: &Generation) -> Finding {
-        evidence.settle(Instant::now() + after, generation);
+        evidence.settle(Instant::now() + after, &|id| generation.contains(id));
         evidence.finding()
     }
 
@@ -233,18 +247,18 @@ mod tests {
     fn different_ids_that_are_found_prove_a_filter() {
         let (generation, evidence) = started(filter(1000));
         for _ in 0..1000 {
-            evidence.found(&id(5), &generation);
+            found(&evidence, 5, &generation);
         }
         for number in 0..99 {
             assert_eq!(evidence.finding(), Finding::Unproven, "{number}");
-            evidence.found(&id(number), &generation);
+            found(&evidence, number, &generation);
         }
-        evidence.found(&id(99), &generation);
+        found(&evidence, 99, &generation);
         assert_eq!(evidence.finding(), Finding::Proven);
         // The found ids prove an equal filter. A filter without the found ids stays unproven.
-        evidence.start(&filter(1000));
+        start(&evidence, &filter(1000));
         assert_eq!(evidence.finding(), Finding::Proven);
-        evidence.start(&filter(20));
+        start(&evidence, &filter(20));
         assert_eq!(evidence.finding(), Finding::Unproven);
     }
 
@@ -258,7 +272,7 @@ mod tests {
     fn a_filter_of_few_ids_is_proven_by_fewer() {
         let (generation, evidence) = started(filter(40));
         for number in 0..25 {
-            evidence.found(&id(number), &generation);
+            found(&evidence, number, &generation);
         }
         assert_eq!(evidence.finding(), Finding::Proven);
     }
@@ -267,7 +281,7 @@ mod tests {
     fn half_of_the_ids_prove_nothing() {
         let (generation, evidence) = started(filter(10_000));
         for number in 0..10_000 {
-            evidence.found(&id(number), &generation);
+            found(&evidence, number, &generation);
             evidence.missed(&id(10_000 + number));
         }
         assert_eq!(evidence.finding(), Finding::Unproven);
@@ -307,7 +321,7 @@ mod tests {
     fn no_answer_refutes_a_trusted_set() {
         let generation = filter(10);
         let evidence = Evidence::new(true, RECENT);
-        evidence.start(&generation);
+        start(&evidence, &generation);
         assert_eq!(evidence.finding(), Finding::Proven);
         for number in 100..200 {
             evidence.missed(&id(number));

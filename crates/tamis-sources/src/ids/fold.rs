@@ -48,7 +48,7 @@ const HANGUL: std::ops::RangeInclusive<char> = '\u{AC00}'..='\u{D7AF}';
 
 impl Fold {
     /// All folds, in the order of their numbers in snapshots.
-    const ALL: [Self; 6] =
+    pub(crate) const ALL: [Self; 6] =
         [Self::Exact, Self::Padded, Self::Case, Self::General, Self::Unicode, Self::Uca];
 
     /// Returns the number of the fold in a snapshot. If the table of a fold changes, the fold must get a new number.

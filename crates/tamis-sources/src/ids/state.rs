@@ -33,6 +33,21 @@ impl SyncState {
         }
     }
 
+    /// Returns the rank of the state: a worse state has a higher rank.
+    pub(crate) fn rank(self) -> u8 {
+        match self {
+            Self::Synced => 0,
+            Self::Unproven => 1,
+            Self::Stale => 2,
+            Self::Warming => 3,
+        }
+    }
+
+    /// Returns the state of a set with two sources in these states: the worse state.
+    pub(crate) fn worse(self, other: Self) -> Self {
+        if other.rank() > self.rank() { other } else { self }
+    }
+
     /// Tests whether the set is complete: its state is synced or unproven.
     #[must_use]
     pub fn is_complete(self) -> bool {

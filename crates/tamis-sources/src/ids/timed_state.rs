@@ -24,13 +24,24 @@ pub(crate) struct ReadState {
     deadline: u64,
 }
 
+impl ReadState {
+    /// The state synced without a deadline.
+    pub(crate) const BEST: Self = Self { state: SyncState::Synced, deadline: u64::MAX };
+
+    /// Returns the state of a set with two sources in these states: the worse state, with the earlier deadline. Both
+    /// sources must have the same `created`.
+    pub(crate) fn worse(self, other: Self) -> Self {
+        Self { state: self.state.worse(other.state), deadline: self.deadline.min(other.deadline) }
+    }
+}
+
 impl TimedState {
-    /// Creates the state with the value warming.
-    pub(crate) fn new() -> Self {
+    /// Creates the state with the value warming. Deadlines count from `created`.
+    pub(crate) fn new(created: Instant) -> Self {
         Self {
             state: AtomicU8::new(SyncState::Warming as u8),
             deadline: AtomicU64::new(u64::MAX),
-            created: Instant::now(),
+            created,
         }
     }
 
@@ -78,9 +89,9 @@ mod tests {
 
     #[test]
     fn the_state_synced_ends_without_a_timer() {
-        let state = TimedState::new();
-        let present = || state.at_now(state.read());
         let (now, minute) = (Instant::now(), Duration::from_secs(60));
+        let state = TimedState::new(now);
+        let present = || state.at_now(state.read());
         assert_eq!(present(), SyncState::Warming);
         state.set_synced_until(now + minute);
         assert_eq!(present(), SyncState::Synced);
@@ -91,5 +102,21 @@ mod tests {
         state.set(SyncState::Stale);
         state.set(SyncState::Synced);
         assert_eq!(present(), SyncState::Synced);
+    }
+
+    #[test]
+    fn two_sources_are_synced_until_the_earlier_deadline() {
+        let (now, minute) = (Instant::now(), Duration::from_secs(60));
+        let [one, two] = [TimedState::new(now), TimedState::new(now)];
+        let present = || one.at_now(ReadState::BEST.worse(one.read()).worse(two.read()));
+        assert_eq!(present(), SyncState::Warming);
+        one.set_synced_until(now + minute);
+        assert_eq!(present(), SyncState::Warming);
+        two.set_synced_until(now + minute);
+        assert_eq!(present(), SyncState::Synced);
+        two.set_synced_until(now);
+        assert_eq!(present(), SyncState::Stale);
+        one.set(SyncState::Warming);
+        assert_eq!(present(), SyncState::Warming);
     }
 }

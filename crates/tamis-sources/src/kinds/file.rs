@@ -110,6 +110,22 @@ impl FileOptions {
 }
 
 impl SourceKind for FileOptions {
+    fn name(&self) -> String {
+        let path = self.path.display();
+        match &self.format {
+            FileFormat::Lines => format!("lines {path}"),
+            FileFormat::Csv { column: CsvColumn::Name(name), .. } => {
+                format!("csv {name} in {path}")
+            }
+            FileFormat::Csv { column: CsvColumn::Number(index), .. } => {
+                format!("csv {} in {path}", index + 1)
+            }
+            #[cfg(feature = "databases")]
+            FileFormat::Parquet { column } => format!("parquet {column} in {path}"),
+            FileFormat::Filter => format!("filter {path}"),
+        }
+    }
+
     fn reader(&self, options: &SourceOptions) -> Box<dyn Reader> {
         Box::new(FileReader::new(self.clone(), options.snapshot.clone()))
     }
@@ -233,7 +249,7 @@ impl FileReader {
         let generation = self.load(run, &file);
         // If the file has changed during the read, the reader ignores the error, because the next read may succeed.
         if !is_same()? {
-            run.ids.abandon_generation();
+            run.abandon_generation();
             self.changed = None;
             return Ok(());
         }
@@ -254,7 +270,7 @@ impl FileReader {
             if matches!(filter, AnyFilter::Window(_)) {
                 return Err(SourceError::Forgets);
             }
-            let generation = Generation::with_base(filter, run.ids.options().rate)?;
+            let generation = Generation::with_base(filter, run.rate())?;
             return Ok(run.start_generation_from(generation));
         }
         let io = |error| SourceError::Io { path: self.options.path.clone(), error };

@@ -76,6 +76,11 @@ use crate::source::run::{Reader, Run, SourceOptions};
 use crate::source::runtime::runtime;
 
 impl SourceKind for MysqlOptions {
+    fn name(&self) -> String {
+        let server = connect::server_name(&self.url);
+        format!("mysql {}.{} at {server}", self.named_table(), self.column)
+    }
+
     fn reader(&self, options: &SourceOptions) -> Box<dyn Reader> {
         match self.poll.clone() {
             Some(poll) => Box::new(ServerReader::<MysqlTable>::new(self.clone(), poll)),

@@ -64,6 +64,7 @@ mod unfinished_slot;
 
 use std::time::Duration;
 
+use address::Address;
 use audit::PostgresAudit;
 use follower::Follower;
 pub use options::PostgresOptions;
@@ -79,6 +80,17 @@ use crate::source::run::{Reader, Run, SourceOptions};
 use crate::source::runtime::runtime;
 
 impl SourceKind for PostgresOptions {
+    fn name(&self) -> String {
+        let (table, column) = (&self.table, &self.column);
+        match Address::new(self) {
+            Ok(address) => {
+                let (database, servers) = (&address.database, address.server_names());
+                format!("postgres {database}.{table}.{column} at {servers}")
+            }
+            Err(_) => format!("postgres {table}.{column} at an unknown server"),
+        }
+    }
+
     fn reader(&self, options: &SourceOptions) -> Box<dyn Reader> {
         match self.poll.clone() {
             Some(poll) => Box::new(ServerReader::<PostgresTable>::new(self.clone(), poll)),

@@ -126,7 +126,7 @@ impl RedisReader {
         if items < least {
             return Err(RedisSourceError::TooFew { items, least });
         }
-        let generation = Generation::over(base, run.ids.options().rate)?;
+        let generation = Generation::over(base, run.rate())?;
         run.start_generation_from(generation);
         run.publish_generation();
         self.items = Some(items);

@@ -33,6 +33,10 @@ use database::Database;
 pub use options::SqliteOptions;
 
 impl SourceKind for SqliteOptions {
+    fn name(&self) -> String {
+        format!("sqlite {}.{} in {}", self.from, self.id, self.path.display())
+    }
+
     fn reader(&self, options: &SourceOptions) -> Box<dyn Reader> {
         Box::new(SqliteReader::new(self.clone(), options.snapshot.clone()))
     }

@@ -39,6 +39,28 @@ pub trait AuditSource {
     }
 }
 
+/// The sources of one set. An id exists if it exists in any source. A row counts once for each source that has it.
+impl AuditSource for Vec<Box<dyn AuditSource>> {
+    fn each_row(
+        &mut self,
+        each: &mut dyn FnMut(&[u8]) -> Result<(), SourceError>,
+    ) -> Result<(), SourceError> {
+        self.iter_mut().try_for_each(|source| source.each_row(each))
+    }
+
+    fn existing(
+        &mut self,
+        id: &IdType,
+        ids: &HashSet<Vec<u8>>,
+    ) -> Result<HashSet<Vec<u8>>, SourceError> {
+        let mut existing = HashSet::new();
+        for source in self {
+            existing.extend(source.existing(id, ids)?);
+        }
+        Ok(existing)
+    }
+}
+
 /// Returns the canonical text of an id from a row. Returns `None` if the text is not an id. The function accepts spaces
 /// around an integer or a UUID, and leading zeros of an integer. The spelling rules for ids in requests do not apply to
 /// rows.

@@ -69,6 +69,12 @@ use crate::source::run::{Reader, SourceOptions};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub trait SourceKind: fmt::Debug + Send + Sync + 'static {
+    /// Returns the name of the source for messages, such as `mysql shop.orders_07.id at db1:3306`. The name contains no
+    /// password. The sources of one set must have different names.
+    fn name(&self) -> String {
+        "the source".to_owned()
+    }
+
     /// Creates a reader without any state. A source creates one reader at its start, and a new reader after each panic
     /// of a reader.
     fn reader(&self, options: &SourceOptions) -> Box<dyn Reader>;

@@ -6,8 +6,10 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
 use parking_lot::{Condvar, Mutex};
+use tamis::PlanError;
 
 use crate::errors::source_error::SourceError;
+use crate::ids::change_kind::ChangeKind;
 use crate::ids::fold::Fold;
 use crate::ids::generation::Generation;
 use crate::ids::id_set::IdSet;
@@ -82,6 +84,8 @@ const LEAST_PAUSE: Duration = Duration::from_millis(100);
 #[derive(Debug)]
 pub struct Run {
     pub(crate) ids: Arc<IdSet>,
+    /// The number of the source in the set.
+    pub(crate) number: usize,
     pub(crate) options: SourceOptions,
     pub(crate) is_stopped: Arc<AtomicBool>,
     /// The number of requests for a new generation.
@@ -95,10 +99,56 @@ pub struct Run {
 }
 
 impl Run {
-    /// Returns the set that the source fills.
+    /// Returns the set that the source fills. A reader must change the ids of the set through the methods of `Run`,
+    /// because other sources may fill the same set.
     #[must_use]
     pub fn ids(&self) -> &IdSet {
         &self.ids
+    }
+
+    /// Returns the current generation of the source.
+    #[must_use]
+    pub fn generation(&self) -> Arc<Generation> {
+        self.ids.source_ids(self.number).generation()
+    }
+
+    /// Returns the planned false positive rate of the generations of the source.
+    #[must_use]
+    pub fn rate(&self) -> f64 {
+        self.ids.source_rate()
+    }
+
+    /// Applies a change of an id that the source reports. A deletion changes only the ids of this source.
+    ///
+    /// # Errors
+    ///
+    /// [`PlanError`] if a filter must grow and the system has no memory. After the error, the set contains the id
+    /// nevertheless.
+    pub fn apply_change(&self, kind: ChangeKind, key: &[u8]) -> Result<(), PlanError> {
+        self.ids.apply_change_of(self.number, kind, key)
+    }
+
+    /// Inserts the id with a key, as [`apply_change`](Self::apply_change) does.
+    #[cfg(feature = "databases")]
+    pub(crate) fn insert_key(&self, key: &[u8]) -> Result<(), PlanError> {
+        self.apply_change(ChangeKind::Insert, key)
+    }
+
+    /// Deletes the id with a key, as [`apply_change`](Self::apply_change) does.
+    #[cfg(feature = "databases")]
+    pub(crate) fn delete_key(&self, key: &[u8]) {
+        self.apply_change(ChangeKind::Delete, key).expect("a deletion needs no new filter");
+    }
+
+    /// Records that one of the rows with a key was deleted, as [`apply_change`](Self::apply_change) does.
+    #[cfg(feature = "databases")]
+    pub(crate) fn delete_row_of_key(&self, key: &[u8]) {
+        self.apply_change(ChangeKind::DeleteRow, key).expect("the set needs no new filter");
+    }
+
+    /// Drops the generation that the source has started, without publishing it.
+    pub fn abandon_generation(&self) {
+        self.ids.source_ids(self.number).abandon_generation();
     }
 
     /// Returns the settings of the source.
@@ -126,7 +176,7 @@ impl Run {
             if ended.is_ok() {
                 return;
             }
-            self.ids.abandon_generation();
+            self.abandon_generation();
             self.lost();
             self.progress.lock().fail(&SourceError::Panicked);
             // After a long run without a panic, the pause starts again at its minimum.
@@ -145,7 +195,7 @@ impl Run {
                 Ok(()) => pause = self.options.interval,
                 Err(SourceError::Stopped) => break,
                 Err(error) => {
-                    self.ids.abandon_generation();
+                    self.abandon_generation();
                     self.progress.lock().fail(&error);
                     self.sleep(pause);
                     pause = pause
@@ -157,7 +207,7 @@ impl Run {
             }
             self.sleep(pause);
         }
-        self.ids.abandon_generation();
+        self.abandon_generation();
         reader.stop(self);
     }
 
@@ -177,7 +227,7 @@ impl Run {
     }
 
     pub(crate) fn make_stale(&self) {
-        self.ids.end_sync();
+        self.ids.end_sync(self.number);
     }
 
     /// Tests whether the source is stopped. If the source is stopped, a reader must return [`SourceError::Stopped`].
@@ -239,25 +289,25 @@ impl Run {
         effects
     }
 
-    /// Records that the set contains all ids that were committed before `moment`.
+    /// Records that the set contains all ids of the source that were committed before `moment`.
     pub fn known_until(&self, moment: Instant) {
         let mut progress = self.progress.lock();
         progress.succeed(moment);
         // The test runs under the lock, so that the watcher does not decide with an older time.
         if moment.elapsed() < self.options.stale_after && !self.is_stopped() {
             // If the deadline is beyond the range of the clock, the state synced has no deadline.
-            self.ids.set_synced_until(moment.checked_add(self.options.stale_after));
+            self.ids.set_synced_until(self.number, moment.checked_add(self.options.stale_after));
         }
-        self.ids.set_known_until(Some(moment));
+        self.ids.set_known_until(self.number, Some(moment));
         drop(progress);
         self.wake.notify_all();
     }
 
-    /// Records that changes are lost. The set is stale until the next call of `known_until`.
+    /// Records that changes of the source are lost. The set is stale until the next call of `known_until`.
     pub fn lost(&self) {
         let mut progress = self.progress.lock();
         progress.known_until = None;
-        self.ids.set_known_until(None);
+        self.ids.set_known_until(self.number, None);
         self.make_stale();
     }
 
@@ -276,7 +326,7 @@ impl Run {
     /// deleted.
     #[cfg(feature = "databases")]
     pub(crate) fn is_rebuild_due(&self) -> bool {
-        let generation = self.ids.generation();
+        let generation = self.generation();
         let (items, deleted) = (generation.items(), generation.deleted());
         let share = deleted as f64 / (items + deleted) as f64;
         deleted > FEW_DELETED && share > self.options.max_deleted || self.is_rebuild_asked()
@@ -289,9 +339,9 @@ impl Run {
     ///
     /// [`SourceError::Plan`] if the system has no memory.
     pub fn start_generation(&self, expected: u64) -> Result<Arc<Generation>, SourceError> {
-        let known = self.ids.generation().items().max(expected);
-        let items = self.ids.options().items.max(known.saturating_add(known / 8));
-        let generation = Generation::new(items, self.ids.options().rate)?.with_fold(self.fold());
+        let known = self.generation().items().max(expected);
+        let items = self.ids.source_items().max(known.saturating_add(known / 8));
+        let generation = Generation::new(items, self.rate())?.with_fold(self.fold());
         Ok(self.start_generation_from(generation))
     }
 
@@ -311,10 +361,11 @@ impl Run {
         // The number of requests is read before the full read starts. A request that arrives during the full read
         // requires another full read.
         self.progress.lock().answering = self.asked.load(Ordering::Relaxed);
-        self.ids.start_generation_from(generation)
+        self.ids.source_ids(self.number).start_generation(generation)
     }
 
-    /// Publishes the generation that was started last. The set uses the generation for all later decisions.
+    /// Publishes the generation that was started last. The set uses the generation for all later decisions. The
+    /// generation replaces only the ids of this source.
     ///
     /// # Panics
     ///
@@ -334,7 +385,7 @@ impl Run {
         // The function takes the lock before the publication, so that a thread that sees the new ids also reads the new
         // status.
         let mut progress = self.progress.lock();
-        self.ids.publish_generation();
+        self.ids.publish_generation_of(self.number);
         progress.generations += 1;
         progress.answered = progress.answering;
         progress.built = Some(Built::now(age));
@@ -344,7 +395,7 @@ impl Run {
     /// of the source may have published the generation.
     pub(crate) fn published_items(&self) -> u64 {
         let is_published = self.progress.lock().generations > 0;
-        if is_published { self.ids.generation().items() } else { 0 }
+        if is_published { self.generation().items() } else { 0 }
     }
 
     /// Returns the time at which the ids of the current generation were read. Returns `None` before the first
@@ -376,7 +427,7 @@ impl Run {
         match self.canonical(text) {
             Some(id) => {
                 before(&id);
-                self.ids.insert_key(&id)?;
+                self.insert_key(&id)?;
             }
             None => self.count(Rows { ids: 0, invalid: 1 }),
         }

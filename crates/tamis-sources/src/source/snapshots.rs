@@ -48,7 +48,7 @@ impl Snapshots {
         if std::mem::replace(&mut self.is_loaded, true) || run.published_items() > 0 {
             return None;
         }
-        match self.store.as_ref()?.load(&self.source, run.ids.options()) {
+        match self.store.as_ref()?.load(&self.source, &run.ids.options().id, run.rate()) {
             Ok(snapshot) => {
                 run.snapshots.loaded(snapshot.as_ref().map(|it| it.head.created));
                 self.is_resuming = snapshot.is_some();
@@ -99,7 +99,7 @@ impl Snapshots {
             return;
         }
         let head = SnapshotHead::new(&self.source, run.ids.options(), position.clone(), built);
-        let (generation, record) = (run.ids.generation(), Arc::clone(&run.snapshots));
+        let (generation, record) = (run.generation(), Arc::clone(&run.snapshots));
         let (done, writing) = sync_channel(1);
         // The write has its own thread, so that a slow disk does not delay changes.
         let thread = Builder::new().name("guard-snapshot".to_owned()).spawn(move || {

@@ -8,7 +8,7 @@ use crate::ids::state::SyncState;
 /// The status of a source.
 #[derive(Clone, Debug)]
 pub struct SourceStatus {
-    /// The sync state of the set.
+    /// The sync state of the set. If the set has several sources, the sync state of the ids of this source.
     pub state: SyncState,
     /// The total number of ids in all reads.
     pub items_read: u64,

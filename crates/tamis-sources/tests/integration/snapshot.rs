@@ -189,12 +189,12 @@ fn a_store_returns_what_it_saved_to_the_same_source_only() {
     let store = SnapshotStore::new(SnapshotOptions::new(&path));
     let integers = |max| options(IdType::Integer { min: 1, max, form: IntegerForm::default() });
     let ids = integers(100);
-    assert!(store.is_due() && store.load("shop", &ids).unwrap().is_none());
+    assert!(store.is_due() && store.load("shop", &ids.id, ids.rate).unwrap().is_none());
     let generation = Generation::new(1, 0.01).unwrap();
     generation.insert_key(b"7", Some(7)).unwrap();
     save(&store, "shop", &ids, b"log 3, byte 500", &generation).unwrap();
     assert!(!store.is_due());
-    let loaded = store.load("shop", &ids).unwrap().unwrap();
+    let loaded = store.load("shop", &ids.id, ids.rate).unwrap().unwrap();
     assert!(loaded.generation.contains(b"7") && loaded.head.position == b"log 3, byte 500");
 
     for (source, ids, expected) in [
@@ -202,7 +202,7 @@ fn a_store_returns_what_it_saved_to_the_same_source_only() {
         ("shop", integers(101), "another type of ids: integer 1..=100 padded, and not integer"),
         ("shop", IdSetOptions { rate: 0.02, ..ids.clone() }, "another rate: 0.01, and not 0.02"),
     ] {
-        let error = store.load(source, &ids).unwrap_err().to_string();
+        let error = store.load(source, &ids.id, ids.rate).unwrap_err().to_string();
         assert!(error.contains(expected), "{error}");
     }
     #[cfg(unix)]
@@ -224,7 +224,7 @@ fn a_store_that_cannot_write_keeps_the_old_file() {
     // A position that the format cannot store fails in the middle of the file.
     let error = save(&store, "a", &ids, &[0; 1 << 17], &generation).unwrap_err();
     assert!(error.to_string().contains("64 KiB"), "{error}");
-    assert_eq!(store.load("a", &ids).unwrap().unwrap().head.position, b"1");
+    assert_eq!(store.load("a", &ids.id, ids.rate).unwrap().unwrap().head.position, b"1");
     let names = std::fs::read_dir(folder.path()).unwrap().count();
     assert_eq!(names, 1, "the unfinished file is removed");
 
@@ -232,7 +232,7 @@ fn a_store_that_cannot_write_keeps_the_old_file() {
     let error = save(&nowhere, "a", &ids, b"1", &generation).unwrap_err().to_string();
     assert!(error.contains("no/a") && !error.contains("os error"), "{error}");
     let directory = SnapshotStore::new(SnapshotOptions::new(folder.path()));
-    assert!(directory.load("a", &ids).is_err());
+    assert!(directory.load("a", &ids.id, ids.rate).is_err());
 }
 
 #[test]

@@ -85,7 +85,7 @@ fn a_log_that_has_lost_its_end_is_not_continued() {
     move_end(&path, 10_000_000);
     let ids = id_set(integers());
     let source = start(&ids, &mysql);
-    wait_until(&source, "loaded", || ids.generation().contains(b"7"));
+    wait_until(&source, "loaded", || ids.generations().contains(b"7"));
     std::thread::sleep(Duration::from_millis(500));
     assert_eq!(ids.state(), SyncState::Warming);
     shop.run("FLUSH BINARY LOGS");

@@ -66,7 +66,7 @@ fn a_filter_in_shards_is_followed_while_it_grows_and_is_rebuilt() {
         rebuild.swap().unwrap();
     });
     wait_until(&source, "the last id", || knows(&ids, 10_100));
-    assert!(ids.generation().items() > 9_000);
+    assert!(ids.generations().items() > 9_000);
 }
 
 #[test]
@@ -144,11 +144,11 @@ fn a_saturated_bitmap_lets_all_ids_pass_and_shows_its_rate() {
     let helper = HelperFilter::new(server.node(), "bitmap", plan).unwrap();
     helper.insert_each(&[b"first"]).remove(0).unwrap();
     let (ids, source) = copied(bitmap(&server, Funnel::Bytes));
-    assert!(ids.generation().estimate_rate() < 1e-3 && !has(&ids, 1));
+    assert!(ids.generations().estimate_rate() < 1e-3 && !has(&ids, 1));
     // Twenty times the planned items.
     all(helper.insert_each(&texts(1_000_001..=1_020_000)));
     wait_until(&source, "saturated", || (1..1000).all(|id| knows(&ids, id)));
-    assert!(ids.generation().estimate_rate() > 0.9);
+    assert!(ids.generations().estimate_rate() > 0.9);
 }
 
 #[test]

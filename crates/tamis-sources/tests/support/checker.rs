@@ -49,7 +49,7 @@ pub fn knows(ids: &IdSet, id: impl Display) -> bool {
 /// Tests whether an id is in the set, in any state. A stale set lets all ids pass.
 pub fn has(ids: &IdSet, id: impl Display) -> bool {
     let id = ids.options().id.canonical(id.to_string().as_bytes()).map(Vec::from);
-    id.is_ok_and(|id| ids.generation().contains(&id))
+    id.is_ok_and(|id| ids.generations().contains(&id))
 }
 
 /// Waits until the status of a source satisfies a condition.

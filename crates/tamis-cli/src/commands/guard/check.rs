@@ -42,7 +42,7 @@ pub fn run(args: &Args) -> CommandResult {
     let sets = start(&config, args.timeout)?;
     let mut lines = Vec::new();
     for set in sets.list() {
-        let generation = set.ids.generation();
+        let generations = set.ids.generations();
         let status = set.status.as_ref();
         let is_synced = status.is_some_and(|status| status.state.is_complete());
         let error = match status {
@@ -72,9 +72,9 @@ pub fn run(args: &Args) -> CommandResult {
         lines.push(Line {
             ids: set.name,
             state: set.ids.state().name(),
-            items: generation.items(),
+            items: generations.items(),
             invalid_rows,
-            bytes: generation.bytes(),
+            bytes: generations.bytes(),
             error,
         });
     }

@@ -251,7 +251,7 @@ async fn synced(handle: &GuardHandle) -> Result<f64, Failure> {
     loop {
         let sets = handle.sets();
         if sets.iter().all(|set| set.ids.state() == SyncState::Synced) {
-            return Ok(sets.iter().map(|set| set.ids.generation().rate()).sum());
+            return Ok(sets.iter().map(|set| set.ids.generations().rate()).sum());
         }
         if Instant::now() > end {
             let error = sets.into_iter().find_map(|set| set.status.and_then(|it| it.last_error));

@@ -50,7 +50,7 @@ fn a_new_generation_of_the_leader_replaces_that_of_its_followers() {
     wait_until(&follower.source, "the new list", has_new);
     assert!((51..=200).all(|id| knows(&follower.ids, id)));
     // Both hash with the same key, so the same ids are false positives.
-    let generations = [&leader.ids, &follower.ids].map(|ids| ids.generation());
+    let generations = [&leader.ids, &follower.ids].map(|ids| ids.generations());
     assert_eq!(generations[0].items(), generations[1].items());
     let wrong = |i: usize| {
         (1000..20_000_000_u64)
@@ -84,7 +84,7 @@ fn a_follower_takes_each_key_of_a_folded_text() {
         leader.apply_change(ChangeKind::Insert, key.as_bytes()).unwrap();
     }
     wait_until(&source, "the last change", || has(&follower, "last"));
-    let generation = follower.generation();
+    let generation = follower.generations();
     assert!(generation.contains(b"") && generation.contains(b"longer than each id"));
     assert_eq!(source.status().generations, 1);
 }
@@ -207,7 +207,7 @@ fn forgotten_changes_are_replaced_by_a_snapshot() {
     proxy.heal();
     let has_all = || knows(&follower.ids, 99_999) && !has(&follower.ids, 5);
     wait_until(&follower.source, "a snapshot", has_all);
-    let generation = follower.ids.generation();
+    let generation = follower.ids.generations();
     assert!((1000..100_000_u64).all(|id| generation.contains(id.to_string().as_bytes())));
     assert_eq!(follower.source.status().generations, 2);
 }

@@ -6,12 +6,16 @@ use tamis::PlanError;
 
 use crate::ids::change_kind::ChangeKind;
 use crate::ids::id_error::IdError;
-use crate::ids::id_set::IdSet;
+use crate::ids::id_set::{FIRST, IdSet};
+use crate::ids::source_ids::SourceIds;
 use crate::ids::to_id::ToId;
 
 impl IdSet {
     /// Records that an id exists now. The set reads the id like a value of a request: a set of integers takes `42`,
     /// `"42"`, `b"42"` and `"0042"` as the id 42. An insert does not change the [state](Self::state) of the set.
+    ///
+    /// A set with several sources stores the id with the ids of its first source. The id stays known until the next
+    /// generation of the first source is published, unless this generation contains the id.
     ///
     /// # Errors
     ///
@@ -32,7 +36,7 @@ impl IdSet {
         Ok(self.apply_change(ChangeKind::InsertRecent, &self.canonical(&id.to_id())?)?)
     }
 
-    /// Records that an id was deleted. The set reads the id as [`insert`](Self::insert) does.
+    /// Records that an id was deleted from all sources. The set reads the id as [`insert`](Self::insert) does.
     ///
     /// # Errors
     ///
@@ -54,81 +58,68 @@ impl IdSet {
     ///
     /// Panics if the [listener](Self::listen) of the set does not apply the change.
     pub fn apply_change(&self, kind: ChangeKind, key: &[u8]) -> Result<(), PlanError> {
-        let Some(listener) = self.listener.get() else { return self.apply(kind, key) };
+        let sources = match kind {
+            ChangeKind::Insert | ChangeKind::InsertRecent => &self.sources[..=FIRST],
+            ChangeKind::Delete | ChangeKind::DeleteRow => &self.sources[..],
+        };
+        self.apply_to(sources, kind, key)
+    }
+
+    /// Applies a change that a source reports, as [`apply_change`](Self::apply_change) does. A deletion changes only the
+    /// ids of this source, because another source may still contain the id.
+    pub(crate) fn apply_change_of(
+        &self,
+        source: usize,
+        kind: ChangeKind,
+        key: &[u8],
+    ) -> Result<(), PlanError> {
+        self.apply_to(&self.sources[source..=source], kind, key)
+    }
+
+    fn apply_to(
+        &self,
+        sources: &[SourceIds],
+        kind: ChangeKind,
+        key: &[u8],
+    ) -> Result<(), PlanError> {
+        let apply = || self.apply(sources, kind, key);
+        let Some(listener) = self.listener.get() else { return apply() };
         let mut result = None;
-        listener.record(kind, key, &mut || result = Some(self.apply(kind, key)));
+        listener.record(kind, key, &mut || result = Some(apply()));
         result.expect("a listener applies the change")
     }
 
-    /// Inserts the id with a key, as [`apply_change`](Self::apply_change) does.
-    #[cfg(feature = "databases")]
-    pub(crate) fn insert_key(&self, key: &[u8]) -> Result<(), PlanError> {
-        self.apply_change(ChangeKind::Insert, key)
-    }
-
-    /// Deletes the id with a key, as [`apply_change`](Self::apply_change) does.
-    #[cfg(feature = "databases")]
-    pub(crate) fn delete_key(&self, key: &[u8]) {
-        self.apply_change(ChangeKind::Delete, key).expect("a deletion needs no new filter");
-    }
-
-    /// Records that one of the rows with a key was deleted, as [`apply_change`](Self::apply_change) does.
-    #[cfg(feature = "databases")]
-    pub(crate) fn delete_row_of_key(&self, key: &[u8]) {
-        self.apply_change(ChangeKind::DeleteRow, key).expect("the set needs no new filter");
-    }
-
-    fn apply(&self, kind: ChangeKind, key: &[u8]) -> Result<(), PlanError> {
+    fn apply(&self, sources: &[SourceIds], kind: ChangeKind, key: &[u8]) -> Result<(), PlanError> {
         match kind {
-            ChangeKind::Insert => self.apply_insert(key),
+            ChangeKind::Insert => self.apply_insert(sources, key),
             ChangeKind::InsertRecent => {
-                self.recent.insert(self.key(key).into(), ());
+                for fold in self.folds().iter() {
+                    self.recent.insert((*fold.key(key)).into(), ());
+                }
                 // Release: a reader that sees the flag also sees the entry.
                 self.has_recent.store(true, Ordering::Release);
-                self.apply_insert(key)
+                self.apply_insert(sources, key)
             }
             ChangeKind::Delete => {
-                self.apply_delete(key);
+                sources.iter().for_each(|source| source.delete(key));
+                // A source may report all deletions repeatedly, so a deletion does not prevent new entries.
+                self.folds().iter().for_each(|fold| self.negative.forget(&fold.key(key)));
                 Ok(())
             }
             ChangeKind::DeleteRow => {
-                self.negative.remove(&self.key(key));
+                self.folds().iter().for_each(|fold| self.negative.remove(&fold.key(key)));
                 Ok(())
             }
         }
     }
 
-    fn apply_insert(&self, id: &[u8]) -> Result<(), PlanError> {
-        let value = self.options.id.value_of(id);
-        let current = self.current.load().insert_key(id, value);
-        let building = match &*self.building.load() {
-            Some(building) => building.insert_key(id, value),
-            None => Ok(()),
-        };
-        // If a generation was published between the two inserts above, neither insert has changed the new generation.
-        // Therefore a third insert adds the id to the new generation.
-        self.current.load().insert_key(id, value)?;
-        self.negative.remove(&self.key(id));
-        current.and(building)
-    }
-
-    fn apply_delete(&self, id: &[u8]) {
-        self.delete_current(id);
-        if let Some(building) = &*self.building.load() {
-            // After this deletion, the full read of the building generation may find the id.
-            building.delete_key(id);
+    fn apply_insert(&self, sources: &[SourceIds], key: &[u8]) -> Result<(), PlanError> {
+        let value = self.options.id.value_of(key);
+        let mut inserted = Ok(());
+        for source in sources {
+            inserted = inserted.and(source.insert(key, value));
         }
-        self.delete_current(id);
-        // A source may report all deletions repeatedly, so a deletion does not prevent new entries.
-        self.negative.forget(&self.key(id));
-    }
-
-    fn delete_current(&self, id: &[u8]) {
-        let current = self.current.load();
-        // A source may report all ids that were ever deleted. If the filter does not contain an id, a tombstone would
-        // waste memory.
-        if current.contains(id) {
-            current.delete_key(id);
-        }
+        self.folds().iter().for_each(|fold| self.negative.remove(&fold.key(key)));
+        inserted
     }
 }

@@ -1,5 +1,7 @@
 //! Tests the decisions of a set after inserts, deletions and new generations.
 
+mod several_sources;
+
 use std::time::Duration;
 
 use crate::ids::change_kind::ChangeKind;
@@ -68,7 +70,7 @@ fn a_set_of_ids_is_synced_and_refuses_other_ids() {
     assert_eq!((set.state(), set.lacks_source()), (SyncState::Synced, false));
     assert!((1..=1000).all(|id| set.decide(id.to_string().as_bytes()) == KNOWN));
     assert_eq!(set.decide(b"1001"), ABSENT);
-    assert_eq!(set.generation().highest(), Some(1000));
+    assert_eq!(set.generations().highest(), Some(1000));
     let set = IdSet::from_ids(IdType::text(), ["a", "b"]).unwrap();
     assert_eq!((set.decide(b"a"), set.decide(b"c")), (KNOWN, ABSENT));
     let uuid = "67E55044-10B1-426F-9247-BB680E5FE0C8".to_owned();
@@ -87,7 +89,7 @@ fn an_id_is_known_by_its_canonical_text() {
     set.insert(b"0042000").unwrap();
     set.insert_recent("+7").unwrap();
     assert_eq!((set.decide(b"42000"), set.decide(b"7")), (KNOWN, KNOWN));
-    assert_eq!(set.generation().highest(), Some(42_000));
+    assert_eq!(set.generations().highest(), Some(42_000));
     set.delete("0007").unwrap();
     set.delete(42_000).unwrap();
     assert_eq!(set.decide(b"42000"), ABSENT);
@@ -121,7 +123,7 @@ fn a_value_that_is_not_an_id_is_refused_by_name() {
             assert!(error.to_string().len() < 300, "{error}");
         }
     }
-    assert_eq!(set.generation().items(), 1);
+    assert_eq!(set.generations().items(), 1);
     assert_eq!(set.decide(b"1"), Verdict::Refuse(RefuseReason::Denied), "the list is unchanged");
 }
 
@@ -146,9 +148,9 @@ fn a_set_lacks_a_source_unless_one_runs_or_the_program_fills_the_set() {
 fn a_set_whose_source_has_stopped_lacks_a_source() {
     let set = IdSet::new(integers()).unwrap();
     set.add_source();
-    set.set_synced_until(Some(Instant::now() + Duration::from_secs(60)));
+    set.set_synced_until(FIRST, Some(Instant::now() + Duration::from_secs(60)));
     assert!(!set.lacks_source());
-    set.end_sync();
+    set.end_sync(FIRST);
     assert_eq!((set.state(), set.lacks_source()), (SyncState::Stale, false));
     set.remove_source();
     assert!(set.lacks_source() && set.decide(b"2").passes());
@@ -162,15 +164,15 @@ fn a_state_that_the_source_sets_does_not_count_as_a_call_of_the_program() {
     let set = IdSet::new(integers()).unwrap();
     set.add_source();
     // The deadline is beyond the range of the clock.
-    set.set_synced_until(None);
+    set.set_synced_until(FIRST, None);
     assert_eq!(set.state(), SyncState::Synced);
     set.remove_source();
-    set.end_sync();
+    set.end_sync(FIRST);
     assert!(set.lacks_source());
     // The constructor is not a call of `set_state` by the program either.
     let set = synced(IdSetOptions::new(integers()), &["1"]);
     assert!(!set.lacks_source());
-    set.end_sync();
+    set.end_sync(FIRST);
     assert!(set.lacks_source());
 }
 
@@ -252,7 +254,7 @@ fn a_set_that_is_not_synced_refuses_no_request_because_of_a_404() {
         set.set_state(state);
         assert!(!set.is_not_found(b"1", request()), "{state:?}");
     }
-    set.set_synced_until(Some(Instant::now()));
+    set.set_synced_until(FIRST, Some(Instant::now()));
     assert!(!set.is_not_found(b"1", request()));
     set.set_state(SyncState::Synced);
     assert!(set.is_not_found(b"1", request()));
@@ -278,7 +280,7 @@ fn a_404_from_before_a_generation_is_forgotten() {
 fn the_deletion_of_an_id_that_the_filter_does_not_have_takes_no_memory() {
     let set = synced(IdSetOptions::new(integers()), &["1"]);
     set.delete(b"2").unwrap();
-    assert_eq!((set.generation().items(), set.generation().deleted()), (1, 0));
+    assert_eq!((set.generations().items(), set.generations().deleted()), (1, 0));
 }
 
 #[test]
@@ -294,11 +296,11 @@ fn deletions_during_a_rebuild_of_ids_that_the_filter_does_not_have_take_no_memor
         }
         generation.load_key(b"1", None).unwrap();
         set.publish_generation();
-        assert_eq!(set.generation().deleted(), 1, "{fold:?}");
+        assert_eq!(set.generations().deleted(), 1, "{fold:?}");
         for id in (1..100).chain(1..100) {
             set.delete(id.to_string().as_bytes()).unwrap();
         }
-        assert_eq!(set.generation().deleted(), 1, "{fold:?}");
+        assert_eq!(set.generations().deleted(), 1, "{fold:?}");
     }
 }
 
@@ -375,7 +377,7 @@ fn false_positives_do_not_survive_a_rebuild() {
 fn an_unknown_id_passes_after_the_end_of_the_state_synced() {
     let set = synced(IdSetOptions::new(integers()), &["1"]);
     assert_eq!(set.decide(b"2"), ABSENT);
-    set.set_synced_until(Some(Instant::now()));
+    set.set_synced_until(FIRST, Some(Instant::now()));
     assert_eq!(set.decide(b"2"), Verdict::Pass(PassReason::Unsure));
     assert_eq!(set.decide(b"1"), KNOWN);
 }
@@ -406,7 +408,7 @@ fn no_swap_loses_an_id() {
             while !done.load(Ordering::Relaxed) {
                 let generation = set.start_generation(100).unwrap();
                 // The full read finds at least the ids that existed when the generation was started.
-                let last = set.generation().highest().unwrap_or(0);
+                let last = set.generations().highest().unwrap_or(0);
                 for id in 1..=last {
                     generation.load_key(id.to_string().as_bytes(), Some(id)).unwrap();
                 }

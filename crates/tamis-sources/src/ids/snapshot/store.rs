@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use tempfile::NamedTempFile;
 
 use crate::ids::generation::Generation;
-use crate::ids::id_set_options::IdSetOptions;
+use crate::ids::id::IdType;
 use crate::ids::snapshot::error::SnapshotError;
 use crate::ids::snapshot::head::{Snapshot, SnapshotHead};
 
@@ -62,8 +62,8 @@ impl SnapshotStore {
         self.saved.lock().is_none_or(|saved| saved.elapsed() >= self.options.every)
     }
 
-    /// Reads the snapshot. Returns `None` if the file does not exist. `source` is the identity of the source, and `ids`
-    /// are the settings of the set.
+    /// Reads the snapshot. Returns `None` if the file does not exist. `source` is the identity of the source, `id` is the
+    /// type of the ids, and `rate` is the false positive rate of the source.
     ///
     /// # Errors
     ///
@@ -72,7 +72,8 @@ impl SnapshotStore {
     pub fn load(
         &self,
         source: &str,
-        ids: &IdSetOptions,
+        id: &IdType,
+        rate: f64,
     ) -> Result<Option<Snapshot>, SnapshotError> {
         let fail = |error| SnapshotError::File { path: self.options.path.clone(), error };
         let file = match File::open(&self.options.path) {
@@ -94,10 +95,10 @@ impl SnapshotStore {
                 expected: expected.escape_debug().to_string(),
             }),
         };
-        let (head, rate) = (&snapshot.head, snapshot.generation.rate_of_parts());
-        same("type of ids", &head.ids, &ids.id.to_string())?;
+        let (head, found) = (&snapshot.head, snapshot.generation.rate_of_parts());
+        same("type of ids", &head.ids, &id.to_string())?;
         same("source", &head.source, source)?;
-        same("rate", &rate.to_string(), &ids.rate.to_string())?;
+        same("rate", &found.to_string(), &rate.to_string())?;
         *self.saved.lock() = Some(Instant::now());
         Ok(Some(snapshot))
     }

@@ -62,6 +62,14 @@ fn with_trusted(tls: SslOpts, ca: Option<&Path>) -> Result<SslOpts, SourceError>
     Ok(tls.with_root_certs(roots).with_disable_built_in_roots(true))
 }
 
+/// Returns the host and the port in a URL for messages, without the user and the password.
+pub(super) fn server_name(url: &str) -> String {
+    match parsed(url) {
+        Ok(opts) => format!("{}:{}", opts.ip_or_hostname(), opts.tcp_port()),
+        Err(_) => "an unknown server".to_owned(),
+    }
+}
+
 /// Parses the URL of the database.
 pub(super) fn opts(url: &str) -> Result<Opts, SourceError> {
     parsed(url).map_err(|wrong| SourceError::Preflight(format!("the URL of the database {wrong}")))

@@ -429,7 +429,7 @@ impl Follower {
         let mut known = self.known.lock();
         self.maps.clear();
         for id in self.deleted.drain() {
-            run.ids.delete_key(&id);
+            run.delete_key(&id);
         }
         if let Some(known) = &mut *known {
             known.position.clone_from(&self.position);
@@ -457,7 +457,7 @@ impl Follower {
                 if table.is_unique {
                     self.deleted.insert(id.into_owned());
                 } else {
-                    run.ids.delete_row_of_key(&id);
+                    run.delete_row_of_key(&id);
                 }
             }
             if let Some(text) = after {

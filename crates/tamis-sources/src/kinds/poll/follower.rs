@@ -105,7 +105,7 @@ impl Follower {
                     if self.follow.is_current() && !matches!(error, SourceError::Stopped) =>
                 {
                     run.report(&error);
-                    run.ids.abandon_generation();
+                    run.abandon_generation();
                     self.read_after = Instant::now() + run.options.max_pause;
                 }
                 Err(error) => return Err(error),
@@ -292,7 +292,7 @@ impl Follower {
             database.after_change()?;
         }
         if self.follow.is_lost() {
-            run.ids.abandon_generation();
+            run.abandon_generation();
             return Ok(());
         }
         self.step(run, Event::ReadEnded(()));
@@ -322,7 +322,7 @@ fn read_changed(
         let id = run.canonical(text);
         rows.add(id.is_some());
         if let Some(id) = id {
-            run.ids.insert_key(&id)?;
+            run.insert_key(&id)?;
         }
         Ok(())
     })?;
@@ -330,10 +330,10 @@ fn read_changed(
     database.each_deleted(&mut |text, is_live| {
         let Some(id) = run.canonical(text) else { return Ok(()) };
         if !is_live {
-            run.ids.delete_key(&id);
-        } else if !run.ids.generation().contains(&id) {
+            run.delete_key(&id);
+        } else if !run.generation().contains(&id) {
             // The id was deleted and then created again.
-            run.ids.insert_key(&id)?;
+            run.insert_key(&id)?;
         }
         Ok(())
     })

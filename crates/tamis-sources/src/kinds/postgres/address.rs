@@ -100,6 +100,19 @@ impl Address {
         }
     }
 
+    /// Returns the names and ports of all hosts for messages.
+    pub(super) fn server_names(&self) -> String {
+        let names =
+            (0..self.hosts()).map(|host| format!("{}:{}", self.host_name(host), self.port(host)));
+        names.collect::<Vec<_>>().join(", ")
+    }
+
+    /// Returns the port of a host.
+    fn port(&self, host: usize) -> u16 {
+        let ports = self.config.get_ports();
+        *ports.get(host).or(ports.first()).unwrap_or(&5432)
+    }
+
     /// Returns the password. Returns an empty password if the URL has no password.
     pub(super) fn password(&self) -> &[u8] {
         self.config.get_password().unwrap_or_default()
@@ -107,8 +120,7 @@ impl Address {
 
     /// Connects to the host with the index `host`.
     pub(super) async fn connect(&self, host: usize) -> Result<Box<dyn Transport>, SourceError> {
-        let ports = self.config.get_ports();
-        let port = *ports.get(host).or(ports.first()).unwrap_or(&5432);
+        let port = self.port(host);
         let name = match &self.config.get_hosts()[host] {
             Host::Tcp(name) => name,
             #[cfg(unix)]

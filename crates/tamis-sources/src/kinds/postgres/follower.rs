@@ -309,7 +309,7 @@ impl<'r> Follower<'r> {
             // After a failed full read, the current generation stays valid.
             Err(error) => {
                 self.run.report(&error);
-                self.run.ids.abandon_generation();
+                self.run.abandon_generation();
                 self.step(follow::Event::ReadFailed);
                 self.read_after = Instant::now() + self.run.options.max_pause;
             }

@@ -58,7 +58,7 @@ impl<'r> Transaction<'r> {
         let applied = match change {
             Change::Commit { end } => {
                 for id in self.deleted.drain() {
-                    self.run.ids.delete_key(&id);
+                    self.run.delete_key(&id);
                 }
                 return Ok(Effect::Committed(end));
             }
@@ -151,7 +151,7 @@ impl<'r> Transaction<'r> {
             if self.table.is_unique {
                 self.deleted.insert(id.into_owned());
             } else {
-                self.run.ids.delete_row_of_key(&id);
+                self.run.delete_row_of_key(&id);
             }
         }
         match new {

@@ -73,7 +73,7 @@ fn every_kind_of_filter_of_the_server_is_copied() {
         assert!((1..=900).all(|id| knows(&ids, id)), "{create}");
         let wrong = (1001..2001).filter(|id| knows(&ids, id)).count();
         assert!(wrong < 200, "{create}: {wrong}");
-        let items = ids.generation().items();
+        let items = ids.generations().items();
         assert!(items.abs_diff(900) < 100, "{create}: {items}");
     }
 }

@@ -299,5 +299,5 @@ fn a_file_that_has_not_changed_is_read_again_on_request() {
 fn a_filter_is_planned_for_the_lines_of_its_file() {
     let list = List::of(lines(1..=100_000));
     let plan = Plan::for_kind(tamis::Kind::SplitBlock, 112_500, 1e-7 / 2.0).unwrap();
-    assert_eq!(list.ids.generation().bytes(), plan.bytes());
+    assert_eq!(list.ids.generations().bytes(), plan.bytes());
 }

@@ -255,7 +255,7 @@ fn a_million_rows_are_read_while_rows_are_added() {
     }
     let status = wait_synced(&source);
     wait_until(&source, "the last row", || knows(&ids, 1_000_100));
-    assert!((1..=1_000_100).all(|id| ids.generation().contains(id.to_string().as_bytes())));
+    assert!((1..=1_000_100).all(|id| ids.generations().contains(id.to_string().as_bytes())));
     assert!(!knows(&ids, 1_000_101));
     assert_eq!(status.generations, 1);
     let status = wait(&source, "all rows", |status| status.items_read >= 1_000_100);
@@ -297,11 +297,11 @@ fn many_deleted_ids_and_age_and_a_request_give_a_new_generation() {
     source.rebuild();
     let status = wait(&source, "asked for", |status| status.generations == 2);
     assert!(status.generation_age.is_some());
-    assert!(!knows(&ids, 900) && knows(&ids, 901) && ids.generation().deleted() <= 900);
+    assert!(!knows(&ids, 900) && knows(&ids, 901) && ids.generations().deleted() <= 900);
     // A quarter of all ids.
     delete(901, 2500);
     wait(&source, "too many deleted ids", |status| status.generations >= 3);
-    wait_until(&source, "collected", || ids.generation().items() == 1500);
+    wait_until(&source, "collected", || ids.generations().items() == 1500);
     assert!(!knows(&ids, 2500) && knows(&ids, 2501));
     drop(source);
     let times = SourceOptions { rebuild_after: Some(Duration::from_millis(50)), ..options() };

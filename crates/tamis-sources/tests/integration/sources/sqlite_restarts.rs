@@ -193,7 +193,7 @@ fn the_time_of_the_next_read_of_all_ids_is_kept() {
         let (ids, source, status) = restart(&sqlite);
         std::thread::sleep(Duration::from_millis(250));
         source.stop();
-        if status.items_read >= 900 || !ids.generation().contains(b"7") {
+        if status.items_read >= 900 || !ids.generations().contains(b"7") {
             return;
         }
     }
