@@ -36,3 +36,9 @@ fn no_order_breaks_the_promise_of_a_source_with_a_condition() {
         |database: &ShopDatabase, address| on(&database.shop.at(address), "name <> 'gone'");
     chaos::run(&mut database, options, 2, Deletion::Condition);
 }
+
+#[test]
+fn no_order_of_changes_and_faults_of_two_servers_breaks_the_promise() {
+    let mut databases = [(); 2].map(|()| ShopDatabase::start(&[]));
+    chaos::run_two(&mut databases, |database, address| database.shop.at(address));
+}

@@ -11,3 +11,4 @@ pub mod polls;
 mod refusals;
 pub mod restarts;
 mod rows;
+mod several_tables;

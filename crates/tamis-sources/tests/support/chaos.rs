@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Instant;
 
-use tamis_sources::{Source, SourceKind, SyncState};
+use tamis_sources::{IdSet, IdSetOptions, Source, SourceKind, Sources, SyncState};
 
 use crate::changes::{Changes, Database, Deletion};
 use crate::checker::{Committed, check, has, id_set, integers, knows, wait_until};
@@ -62,6 +62,60 @@ fn live<D: Database, K: SourceKind + Clone>(
     for _ in 0..changes.random.below(4) {
         changes.change(database);
     }
+}
+
+/// Runs guards whose set has a table on each of two servers, with 60 changes and faults for each of two seeds. Both
+/// tables have ids from 1 on, so an id may be in one table, in both tables or in no table.
+pub fn run_two<D: Database, K: SourceKind + Clone>(
+    databases: &mut [D; 2],
+    options: impl Fn(&D, SocketAddr) -> K,
+) {
+    for seed in [3, 4] {
+        println!("two tables, seed {seed}");
+        let mut changes = [seed, seed + 100].map(Changes::new);
+        for (changes, database) in changes.iter_mut().zip(&mut *databases) {
+            changes.commit(database);
+        }
+        live_with_two(&mut changes, databases, &options);
+        databases.iter_mut().for_each(|database| database.sql("TRUNCATE products"));
+    }
+}
+
+/// Runs a guard whose connections to two servers go through two proxies.
+fn live_with_two<D: Database, K: SourceKind + Clone>(
+    changes: &mut [Changes; 2],
+    databases: &mut [D; 2],
+    options: impl Fn(&D, SocketAddr) -> K,
+) {
+    let proxies = [0, 1].map(|i: usize| TcpProxy::start(databases[i].address()));
+    let settings = IdSetOptions { rate: 1e-7, items: 1000, ..IdSetOptions::new(integers()) };
+    let ids = Arc::new(IdSet::with_sources(settings, 2).unwrap());
+    let kinds = [0, 1].map(|i: usize| {
+        let kind = options(&databases[i], proxies[i].address);
+        (Arc::new(kind) as Arc<dyn SourceKind>, crate::checker::options())
+    });
+    let sources = Sources::start(Arc::clone(&ids), kinds);
+    let all: Vec<_> = sources.iter().map(|(_, source)| source).collect();
+    let committed = [0, 1].map(|i: usize| Committed(Arc::clone(&changes[i].committed.0)));
+    check(all[0], &ids, &committed[0], || {
+        check(all[1], &ids, &committed[1], || {
+            for _ in 0..60 {
+                let i = changes[0].random.below(2) as usize;
+                step(&mut changes[i], &mut databases[i], &proxies[i], all[i]);
+            }
+            proxies.iter().for_each(TcpProxy::heal);
+            all.iter().for_each(|source| wait_caught_up(source));
+        });
+    });
+    let exists = |id: &u64| committed.iter().any(|it| it.0.lock().contains_key(id));
+    let what = std::fmt::from_fn(|f| {
+        write!(f, "the guard knows exactly the ids that exist: {:?}", sources.status())
+    });
+    tamis_testing::wait_until(what, || {
+        let all_ids =
+            changes.iter().flat_map(|it| it.gone.iter().copied().chain(it.committed.ids()));
+        all_ids.into_iter().all(|id| has(&ids, id) == exists(&id))
+    });
 }
 
 /// Makes a change or a fault.
