@@ -21,6 +21,7 @@ mod setting;
 mod snapshot_folder;
 mod snapshots;
 mod source;
+mod sources;
 mod units;
 
 pub use checked::Config;

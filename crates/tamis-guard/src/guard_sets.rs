@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tamis_sources::{IdSet, PushSource, SnapshotOptions, Source, SourceOptions, SourceStatus};
+use tamis_sources::{
+    IdSet, PushSource, SnapshotOptions, SourceKind, SourceOptions, SourceStatus, Sources,
+};
 
 use crate::config::{Config, SetConfig, SnapshotFolder, SnapshotsConfig};
 use crate::fleet::Publication;
@@ -31,8 +33,10 @@ pub struct GuardSet {
     pub name: String,
     /// The ids of the set.
     pub ids: Arc<IdSet>,
-    /// The status of the source. The value is `None` if the set has no source.
+    /// The status of all sources together. The value is `None` if the set has no source.
     pub status: Option<SourceStatus>,
+    /// The sources of a set with several sources. The list of other sets is empty.
+    pub sources: Vec<GuardSource>,
     /// Accepts ids from programs that present the token of `push`. The value is `None` if the set has no token.
     pub push: Option<Arc<PushSource>>,
     /// Handles requests of followers that present the token of `publish`. The value is `None` if the set is not
@@ -40,10 +44,21 @@ pub struct GuardSet {
     pub publication: Option<Arc<Publication>>,
 }
 
+/// One of several sources of a set.
+#[derive(Clone, Debug)]
+pub struct GuardSource {
+    /// The name of the source for messages. The name contains no password.
+    pub name: String,
+    /// The number of ids of the source.
+    pub items: u64,
+    /// The status of the source.
+    pub status: SourceStatus,
+}
+
 #[derive(Clone, Debug)]
 struct RunningSet {
     ids: Arc<IdSet>,
-    source: Option<Arc<Source>>,
+    sources: Option<Arc<Sources>>,
     push: Option<Arc<PushSource>>,
     publication: Option<Arc<Publication>>,
 }
@@ -54,8 +69,13 @@ impl Snapshots {
         Ok(Self { folder: Arc::new(folder), every: config.every })
     }
 
-    fn of_set(&self, name: &str) -> SnapshotOptions {
-        SnapshotOptions { every: self.every, ..SnapshotOptions::new(self.folder.file_of(name)) }
+    /// Returns the settings of the snapshots of a source. `is_only` is true if the set has no other source.
+    fn of_source(&self, set: &str, source: &dyn SourceKind, is_only: bool) -> SnapshotOptions {
+        let path = match is_only {
+            true => self.folder.file_of(set),
+            false => self.folder.file_of_source(set, &source.name()),
+        };
+        SnapshotOptions { every: self.every, ..SnapshotOptions::new(path) }
     }
 }
 
@@ -84,7 +104,8 @@ impl GuardSets {
         let set = |(name, set): (&String, &RunningSet)| GuardSet {
             name: name.clone(),
             ids: Arc::clone(&set.ids),
-            status: set.source.as_ref().map(|source| source.status()),
+            status: set.sources.as_ref().map(|sources| sources.status()),
+            sources: set.several_sources(),
             push: set.push.clone(),
             publication: set.publication.clone(),
         };
@@ -94,8 +115,8 @@ impl GuardSets {
     /// Stops all sources concurrently. Each source writes its last snapshot.
     pub(crate) fn stop(&self) {
         std::thread::scope(|threads| {
-            for source in self.sets.values().filter_map(|set| set.source.as_ref()) {
-                threads.spawn(|| source.stop());
+            for sources in self.sets.values().filter_map(|set| set.sources.as_ref()) {
+                threads.spawn(|| sources.stop());
             }
         });
     }
@@ -125,10 +146,10 @@ impl GuardSets {
         self.sets.iter().map(|(name, set)| (name.clone(), Arc::clone(&set.ids))).collect()
     }
 
-    /// Requests a full read of the source of a set. Returns false if the set does not exist or has no source.
+    /// Requests a full read of the sources of a set. Returns false if the set does not exist or has no source.
     pub(crate) fn rebuild(&self, name: &str) -> bool {
-        let source = self.sets.get(name).and_then(|set| set.source.as_ref());
-        source.inspect(|source| source.rebuild()).is_some()
+        let sources = self.sets.get(name).and_then(|set| set.sources.as_ref());
+        sources.inspect(|sources| sources.rebuild()).is_some()
     }
 }
 
@@ -139,7 +160,8 @@ impl RunningSet {
         snapshots: Option<&Snapshots>,
     ) -> Result<Self, GuardError> {
         let set = || name.to_owned();
-        let ids = IdSet::new(config.options.clone());
+        let count = config.sources.len();
+        let ids = IdSet::with_sources(config.options.clone(), count.max(1));
         let ids = Arc::new(ids.map_err(|error| GuardError::Plan { set: set(), error })?);
         // `Route::new` returns an error for a set without a source. If the configuration has no source for the set, the
         // set stays warming, and programs push its ids.
@@ -149,14 +171,28 @@ impl RunningSet {
         // The publication is created before the source, so that followers get each generation of the source.
         let publish = |it| Arc::new(Publication::new(Arc::clone(&ids), it));
         let publication = config.publish.as_ref().map(publish);
-        let snapshot = snapshots.map(|snapshots| snapshots.of_set(name));
-        let options = SourceOptions { snapshot, ..config.source_options.clone() };
-        let source = config.source.as_ref().map(|kind| {
-            Arc::new(Source::start_shared(Arc::clone(&ids), Arc::clone(kind), options))
+        let with_options = |kind: &Arc<dyn SourceKind>| {
+            let snapshot = snapshots.map(|it| it.of_source(name, &**kind, count == 1));
+            (Arc::clone(kind), SourceOptions { snapshot, ..config.source_options.clone() })
+        };
+        let sources = (count > 0).then(|| {
+            let kinds = config.sources.iter().map(with_options);
+            Arc::new(Sources::start(Arc::clone(&ids), kinds))
         });
-        let set = Self { ids, source, push, publication };
+        let set = Self { ids, sources, push, publication };
         set.set_lists(config);
         Ok(set)
+    }
+
+    /// Returns the sources of a set with several sources.
+    fn several_sources(&self) -> Vec<GuardSource> {
+        let sources = self.sources.iter().flat_map(|sources| sources.iter());
+        let all = sources.map(|(name, source)| GuardSource {
+            name: name.to_owned(),
+            items: source.items(),
+            status: source.status(),
+        });
+        if self.ids.sources() > 1 { all.collect() } else { Vec::new() }
     }
 
     fn set_lists(&self, config: &SetConfig) {

@@ -36,7 +36,7 @@ pub use guard_error::GuardError;
 #[cfg(feature = "proxy")]
 pub use guard_handle::GuardHandle;
 #[cfg(feature = "proxy")]
-pub use guard_sets::{GuardSet, GuardSets};
+pub use guard_sets::{GuardSet, GuardSets, GuardSource};
 #[cfg(feature = "proxy")]
 pub use http::bearer_token::{BearerToken, EmptyToken};
 #[cfg(feature = "proxy")]
@@ -64,8 +64,8 @@ pub use request::route_id::RouteId;
 #[cfg(feature = "layer")]
 pub use request::single_flight::SingleFlight;
 pub use tamis_sources::{
-    AuditOptions, AuditReport, ChangeKind, Generation, IdError, IdSet, IdSetOptions, IdType,
-    IntegerForm, NotAnId, PassReason, Passed, PlanError, Policies, Policy, RefuseReason,
+    AuditOptions, AuditReport, ChangeKind, Generation, Generations, IdError, IdSet, IdSetOptions,
+    IdType, IntegerForm, NotAnId, PassReason, Passed, PlanError, Policies, Policy, RefuseReason,
     RequestKey, Snapshot, SnapshotError, SnapshotHead, SnapshotOptions, SnapshotStore, SyncState,
     ToId, Verdict, audit,
 };

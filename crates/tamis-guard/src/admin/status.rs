@@ -1,12 +1,13 @@
 //! Returns the status of a guard as JSON.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 use tamis_sources::{PassReason, RefuseReason};
 
 use crate::guard_handle::GuardHandle;
-use crate::guard_sets::GuardSet;
+use crate::guard_sets::{GuardSet, GuardSource};
 use crate::request::counters::RouteCounters;
 use crate::request::learn::NotLearnt;
 use crate::request::route::Route;
@@ -50,16 +51,15 @@ pub(super) fn status(guard: &GuardHandle) -> Value {
 }
 
 fn set(set: &GuardSet, routes: &[Route]) -> Value {
-    let generation = set.ids.generations();
-    let seconds = |time: Option<std::time::Duration>| time.map(|time| time.as_secs_f64());
+    let generations = set.ids.generations();
     let status = set.status.as_ref();
-    json!({
+    let mut value = json!({
         "state": set.ids.state().name(),
-        "items": generation.items(),
-        "deleted": generation.deleted(),
-        "filter_bytes": generation.bytes(),
-        "planned_rate": generation.rate(),
-        "estimated_rate": generation.estimate_rate(),
+        "items": generations.items(),
+        "deleted": generations.deleted(),
+        "filter_bytes": generations.bytes(),
+        "planned_rate": generations.rate(),
+        "estimated_rate": generations.estimate_rate(),
         "observed_rate": observed_rate(set, routes),
         "lag_seconds": seconds(status.and_then(|status| status.lag)),
         "lag_bytes": status.and_then(|status| status.lag_bytes),
@@ -73,7 +73,26 @@ fn set(set: &GuardSet, routes: &[Route]) -> Value {
         "snapshot_error": status.and_then(|status| status.snapshots.last_error.as_ref()),
         "snapshot_unused": status.and_then(|status| status.snapshots.unused.as_ref()),
         "last_error": status.and_then(|status| status.last_error.as_ref()),
+    });
+    if !set.sources.is_empty() {
+        value["sources"] = set.sources.iter().map(source).collect();
+    }
+    value
+}
+
+/// Returns the status of one of several sources.
+fn source(GuardSource { name, items, status }: &GuardSource) -> Value {
+    json!({
+        "name": name,
+        "state": status.state.name(),
+        "items": items,
+        "lag_seconds": seconds(status.lag),
+        "last_error": status.last_error,
     })
+}
+
+fn seconds(time: Option<Duration>) -> Option<f64> {
+    time.map(|time| time.as_secs_f64())
 }
 
 /// Returns the observed false positive rate of the routes whose ids all belong to this set.

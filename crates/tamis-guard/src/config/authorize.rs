@@ -3,7 +3,7 @@
 use crate::config::file;
 use crate::config::proxy::addresses;
 use crate::config::setting::{InvalidValue, bytes, invalid, set_to};
-use crate::config::source::SourceTable;
+use crate::config::sources::SourceTables;
 use crate::http::authorize::AuthorizeOptions;
 use crate::request::route::Route;
 
@@ -68,7 +68,7 @@ pub(super) fn check_without_responses(file: &file::File) -> Result<(), InvalidVa
         if ids.negative != file::Negative::default() {
             return Err(invalid(format!("ids.{name}.negative"), format!("{needs}: {instruction}")));
         }
-        let needs_proof = ids.source.as_ref().is_some_and(SourceTable::needs_proof);
+        let needs_proof = ids.source.as_ref().is_some_and(SourceTables::needs_proof);
         if needs_proof && !ids.trust && ids.policy.unproven.is_none() {
             let message = format!(
                 "the proof of a filter {needs}: run `tamis guard audit` with ids that exist, and set trust = true"

@@ -183,14 +183,20 @@ impl Config {
         self.snapshots.as_ref()
     }
 
-    /// Opens the source of a set for [`audit`](crate::audit()). Returns `None` for a set without a source.
+    /// Opens the sources of a set for [`audit`](crate::audit()). Returns `None` for a set without a source.
     ///
     /// # Errors
     ///
-    /// [`SourceError`] if the source cannot be opened.
+    /// [`SourceError`] if a source cannot be opened.
     pub fn audit_source(&self, set: &str) -> Result<Option<Box<dyn AuditSource>>, SourceError> {
-        let Some(set) = self.sets.get(set) else { return Ok(None) };
-        set.source.as_ref().map(|source| source.audit(&set.options.id)).transpose()
+        let Some(set) = self.sets.get(set).filter(|set| !set.sources.is_empty()) else {
+            return Ok(None);
+        };
+        let mut sources = set.sources.iter().map(|source| source.audit(&set.options.id));
+        match &set.sources[..] {
+            [_] => sources.next().transpose(),
+            _ => Ok(Some(Box::new(sources.collect::<Result<Vec<_>, _>>()?))),
+        }
     }
 
     pub(crate) fn admin(&self) -> Option<&AdminConfig> {
@@ -206,23 +212,22 @@ impl Config {
     }
 }
 
-/// Rejects a permanent replication slot if the configuration has no snapshots, and a slot that two sets use.
+/// Rejects a permanent replication slot if the configuration has no snapshots, and a slot that two sources use.
 fn check_slots(
     sets: &BTreeMap<String, SetConfig>,
     has_snapshots: bool,
 ) -> Result<(), InvalidValue> {
     let mut known = HashSet::new();
-    for (name, set) in sets {
-        let Some(slot) = set.source.as_ref().and_then(|source| source.exclusive()) else {
-            continue;
-        };
+    let sources = sets.iter().flat_map(|(name, set)| set.sources.iter().map(move |it| (name, it)));
+    for (name, source) in sources {
+        let Some(slot) = source.exclusive() else { continue };
         let field = format!("ids.{name}.source.slot");
         if !has_snapshots {
             let message = "needs the table [snapshots]: a restart continues a snapshot";
             return Err(invalid(field, message));
         }
         if !known.insert(slot) {
-            return Err(invalid(field, "another set has this slot; give each set its own"));
+            return Err(invalid(field, "another source has this slot; give each source its own"));
         }
     }
     Ok(())

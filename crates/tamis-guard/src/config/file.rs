@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use tamis_sources::Policy;
 
-use crate::config::source::SourceTable;
+use crate::config::sources::SourceTables;
 use crate::config::units::{OneOrMany, Secret, Size, Text};
 use crate::http::authorize::OtherProxy;
 
@@ -126,7 +126,7 @@ pub(super) struct Ids {
     #[serde(default)]
     pub(super) deny: Vec<String>,
     pub(super) deny_file: Option<PathBuf>,
-    pub(super) source: Option<SourceTable>,
+    pub(super) source: Option<SourceTables>,
     #[serde(default)]
     pub(super) trust: bool,
     pub(super) push: Option<Push>,

@@ -2,15 +2,18 @@
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
-use tamis_sources::{IdSetOptions, IdType, IntegerForm, PlainIo, Policies, SourceOptions};
+use tamis_sources::{
+    IdSetOptions, IdType, IntegerForm, PlainIo, Policies, SourceKind, SourceOptions,
+};
 
 use crate::config::file;
 use crate::config::read::read_text;
 use crate::config::set::SetConfig;
 use crate::config::setting::{InvalidValue, bytes, invalid, set_to, set_to_text};
-use crate::config::source::SourceTable;
+use crate::config::sources::SourceTables;
 use crate::config::units::Text;
 use crate::fleet::PublicationOptions;
 use crate::http::bearer_token::BearerToken;
@@ -30,7 +33,7 @@ pub(super) fn set(name: &str, table: &file::Ids, folder: &Path) -> Result<SetCon
     }
     options.policies = policies(table.policy);
     set_to(&mut options.negative_requests, table.negative.requests);
-    if table.source.as_ref().is_some_and(SourceTable::reports_updates) {
+    if table.source.as_ref().is_some_and(SourceTables::reports_updates) {
         options.negative_for = TTL_WITH_UPDATES;
     }
     set_to_text(&mut options.negative_for, table.negative.ttl);
@@ -41,18 +44,16 @@ pub(super) fn set(name: &str, table: &file::Ids, folder: &Path) -> Result<SetCon
     if options.next_ids > 0 && !matches!(id, IdType::Integer { .. }) {
         return Err(in_set(invalid("next", "only for ids of the type integer")));
     }
-    let source = table.source.as_ref().map(|source| source.kind(folder)).transpose();
-    let source = source.map_err(|error| in_set(error.with_prefix("source.")))?;
-    if table.publish.is_some() && source.as_ref().is_some_and(|source| !source.is_publishable()) {
-        let message =
-            "a set with a Redis source cannot be published: let each guard read the Redis server";
-        return Err(in_set(invalid("publish", message)));
+    let sources = table.source.as_ref().map(|source| source.kinds(folder)).transpose();
+    let sources = sources.map_err(in_set)?.unwrap_or_default();
+    if table.publish.is_some() {
+        check_publishable(&sources).map_err(in_set)?;
     }
     let list = |field, ids: &[String], file: &Option<PathBuf>| {
         list(field, ids, file.as_deref(), &id, folder).map_err(in_set)
     };
     Ok(SetConfig {
-        source,
+        sources,
         source_options: source_options(table).map_err(in_set)?,
         token: table.push.as_ref().map(|push| push.token.clone()),
         publish: table
@@ -65,6 +66,18 @@ pub(super) fn set(name: &str, table: &file::Ids, folder: &Path) -> Result<SetCon
         denied: list("deny", &table.deny, &table.deny_file)?,
         options,
     })
+}
+
+/// Rejects sources whose ids the guard cannot publish to followers.
+fn check_publishable(sources: &[Arc<dyn SourceKind>]) -> Result<(), InvalidValue> {
+    let message = if sources.len() > 1 {
+        "a set with several sources cannot be published: let each guard read the sources"
+    } else if sources.iter().any(|source| !source.is_publishable()) {
+        "a set with a Redis source cannot be published: let each guard read the Redis server"
+    } else {
+        return Ok(());
+    };
+    Err(invalid("publish", message))
 }
 
 fn id_type(table: &file::Ids) -> Result<IdType, InvalidValue> {

@@ -11,6 +11,7 @@ use crate::config::checked::Config;
 use crate::config::error::ConfigError;
 use crate::config::file;
 use crate::config::source::{Filter, Lines, SourceTable};
+use crate::config::sources::SourceTables;
 use crate::config::units::OneOrMany;
 use crate::request::path::PathTemplate;
 
@@ -85,7 +86,7 @@ impl Config {
             id_type: Some(id_type),
             rate: route.rate,
             trust: route.is_trusted,
-            source: Some(source),
+            source: Some(SourceTables::One(Box::new(source))),
             ..file::Ids::default()
         };
         let route_table = file::Route {

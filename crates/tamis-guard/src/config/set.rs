@@ -15,7 +15,7 @@ use crate::fleet::PublicationOptions;
 #[derive(Clone, Debug)]
 pub(crate) struct SetConfig {
     pub(crate) options: IdSetOptions,
-    pub(crate) source: Option<Arc<dyn SourceKind>>,
+    pub(crate) sources: Vec<Arc<dyn SourceKind>>,
     pub(crate) source_options: SourceOptions,
     pub(crate) token: Option<Secret>,
     pub(crate) publish: Option<PublicationOptions>,

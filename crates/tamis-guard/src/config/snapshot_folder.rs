@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use tamis_sources::{PlainIo, SnapshotStore};
 use tempfile::NamedTempFile;
+use xxhash_rust::xxh3::xxh3_64;
 
 /// The bytes that are escaped in a file name, so that no file name leads out of the folder.
 const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_');
@@ -14,7 +15,7 @@ const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_');
 /// The maximum length of a file name in bytes.
 const MAX_NAME: usize = 200;
 
-/// The folder that contains the snapshots of a guard, with one file per set. The folder is locked until this value is
+/// The folder that contains the snapshots of a guard, with one file per source. The folder is locked until this value is
 /// dropped, so that two guards do not overwrite each other's files.
 #[derive(Debug)]
 pub(crate) struct SnapshotFolder {
@@ -67,9 +68,16 @@ impl SnapshotFolder {
         (name.len() <= MAX_NAME).then_some(name)
     }
 
-    /// Returns the path of the file for a set.
+    /// Returns the path of the file for a set with one source.
     pub(crate) fn file_of(&self, set: &str) -> PathBuf {
         self.path.join(Self::file_name(set).unwrap_or_default())
+    }
+
+    /// Returns the path of the file for one of several sources of a set. The path depends on the name of the source, and
+    /// not on the other sources.
+    pub(crate) fn file_of_source(&self, set: &str, source: &str) -> PathBuf {
+        let digest = format!("{:016x}.snapshot", xxh3_64(source.as_bytes()));
+        self.file_of(set).with_extension(digest)
     }
 }
 
@@ -100,6 +108,16 @@ mod tests {
             assert_eq!(SnapshotFolder::file_name(set).as_deref(), Some(name), "{set:?}");
         }
         assert_eq!(SnapshotFolder::file_name(&"a".repeat(192)), None);
+        let dir = tempfile::tempdir().unwrap();
+        let folder = SnapshotFolder::open(dir.path()).unwrap();
+        let of = |set, source| folder.file_of_source(set, source);
+        let name = of("a.b", "mysql shop.orders.id at ../db1:3306");
+        assert_eq!(name.parent(), Some(dir.path()));
+        let name = name.file_name().unwrap().to_str().unwrap().to_owned();
+        assert!(name.starts_with("a%2Eb.") && name.ends_with(".snapshot"), "{name}");
+        assert_eq!(name.len(), "a%2Eb.0123456789abcdef.snapshot".len());
+        assert_ne!(of("a", "one"), of("a", "two"));
+        assert_ne!(of("a", "one"), of("b", "one"));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The table of source kinds: the allowed values for the field `source` of a set.
 //!
 //! Each kind of source has a variant of [`SourceTable`] and a file in the folder `source`. The file defines the fields
-//! of the source kind, and checks the fields in `SourceFields::kind`.
+//! of the source kind, and checks the fields in `SourceFields::kinds`.
 
 mod fields;
 mod file;
@@ -16,6 +16,7 @@ mod postgres;
 mod redis;
 #[cfg(feature = "sources")]
 mod sqlite;
+mod tables;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -26,6 +27,7 @@ use tamis_sources::SourceKind;
 use crate::config::setting::InvalidValue;
 use fields::SourceFields;
 pub(super) use file::{Filter, Lines};
+pub(super) use tables::{MAX_TABLES, too_many};
 
 /// The table of a source, such as `source = { kind = "lines", path = "ids.txt" }`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -77,8 +79,13 @@ impl SourceTable {
         self.fields().reports_updates()
     }
 
-    /// Returns the settings of the source. Paths are relative to `folder`.
-    pub(super) fn kind(&self, folder: &Path) -> Result<Arc<dyn SourceKind>, InvalidValue> {
-        self.fields().kind(folder)
+    /// Tests whether a set may have this source and other sources.
+    pub(super) fn is_combinable(&self) -> bool {
+        !self.needs_proof() && !matches!(self, Self::Leader(_))
+    }
+
+    /// Returns the settings of the source: one source for each table. Paths are relative to `folder`.
+    pub(super) fn kinds(&self, folder: &Path) -> Result<Vec<Arc<dyn SourceKind>>, InvalidValue> {
+        self.fields().kinds(folder)
     }
 }

@@ -85,7 +85,7 @@ async fn ask(address: SocketAddr, head: &str, body: &str) -> (u16, String) {
     (status, answer.split_once("\r\n\r\n").unwrap().1.to_owned())
 }
 
-async fn get(address: SocketAddr, path: &str) -> (u16, String) {
+pub async fn get(address: SocketAddr, path: &str) -> (u16, String) {
     ask(address, &format!("GET {path} HTTP/1.1"), "").await
 }
 

@@ -293,7 +293,7 @@ fn a_permanent_slot_needs_a_valid_name_and_snapshots() {
     let set = "[ids.a]\nsource = { kind = \"postgres\", url = \"postgres://a@b/c\", table = \"u\", \
         column = \"id\", slot = \"tamis_guard_1\" }\n";
     let found = message(&with("tamis_guard_1", &format!("{snapshots}\n{set}")));
-    assert!(found.contains("ids.products.source.slot: another set has this slot"), "{found}");
+    assert!(found.contains("ids.products.source.slot: another source has this slot"), "{found}");
     let polled = with("tamis_guard\", follow = \"poll\", changed = \"at", snapshots);
     assert!(message(&polled).contains("source.slot: only with follow = \"log\""));
 }

@@ -19,6 +19,7 @@ mod proxy;
 mod recorder;
 mod routes;
 mod service;
+mod several_sources;
 mod single_flight;
 #[path = "../../../tamis-sources/tests/support/sqlite_shop.rs"]
 #[allow(dead_code, reason = "the tests of the sources use the rest")]

@@ -9,8 +9,8 @@ use crate::config::setting::InvalidValue;
 
 /// The fields in the table of one source kind.
 pub(super) trait SourceFields {
-    /// Checks the fields, and returns the settings of the source. Paths are relative to `folder`.
-    fn kind(&self, folder: &Path) -> Result<Arc<dyn SourceKind>, InvalidValue>;
+    /// Checks the fields, and returns the settings of one source for each table. Paths are relative to `folder`.
+    fn kinds(&self, folder: &Path) -> Result<Vec<Arc<dyn SourceKind>>, InvalidValue>;
 
     /// Tests whether the source is a filter that responses of the program must prove.
     fn needs_proof(&self) -> bool {

@@ -73,16 +73,16 @@ impl Lines {
 }
 
 impl SourceFields for Lines {
-    fn kind(&self, folder: &Path) -> Result<Arc<dyn SourceKind>, InvalidValue> {
+    fn kinds(&self, folder: &Path) -> Result<Vec<Arc<dyn SourceKind>>, InvalidValue> {
         let mut options = FileOptions::new(folder.join(&self.path), FileFormat::Lines);
         set_to_text(&mut options.quiet, self.quiet);
         set_limits(&mut options, self.min_items, self.min_share, self.max_invalid);
-        Ok(Arc::new(options))
+        Ok(vec![Arc::new(options)])
     }
 }
 
 impl SourceFields for Csv {
-    fn kind(&self, folder: &Path) -> Result<Arc<dyn SourceKind>, InvalidValue> {
+    fn kinds(&self, folder: &Path) -> Result<Vec<Arc<dyn SourceKind>>, InvalidValue> {
         let column = match &self.column {
             Column::Name(name) => CsvColumn::Name(name.clone()),
             Column::Number(0) => {
@@ -98,18 +98,18 @@ impl SourceFields for Csv {
         let mut options = FileOptions::new(folder.join(&self.path), format);
         set_to_text(&mut options.quiet, self.quiet);
         set_limits(&mut options, self.min_items, self.min_share, self.max_invalid);
-        Ok(Arc::new(options))
+        Ok(vec![Arc::new(options)])
     }
 }
 
 #[cfg(feature = "sources")]
 impl SourceFields for Parquet {
-    fn kind(&self, folder: &Path) -> Result<Arc<dyn SourceKind>, InvalidValue> {
+    fn kinds(&self, folder: &Path) -> Result<Vec<Arc<dyn SourceKind>>, InvalidValue> {
         let format = FileFormat::Parquet { column: self.column.clone() };
         let mut options = FileOptions::new(folder.join(&self.path), format);
         set_to_text(&mut options.quiet, self.quiet);
         set_limits(&mut options, self.min_items, self.min_share, self.max_invalid);
-        Ok(Arc::new(options))
+        Ok(vec![Arc::new(options)])
     }
 }
 
@@ -125,11 +125,11 @@ impl SourceFields for Filter {
         true
     }
 
-    fn kind(&self, folder: &Path) -> Result<Arc<dyn SourceKind>, InvalidValue> {
+    fn kinds(&self, folder: &Path) -> Result<Vec<Arc<dyn SourceKind>>, InvalidValue> {
         let mut options = FileOptions::new(folder.join(&self.path), FileFormat::Filter);
         set_to_text(&mut options.quiet, self.quiet);
         set_to(&mut options.max_bytes, self.max_size.map(|Text(Size(bytes))| bytes));
-        Ok(Arc::new(options))
+        Ok(vec![Arc::new(options)])
     }
 }
 

@@ -23,7 +23,7 @@ pub(crate) struct Leader {
 }
 
 impl SourceFields for Leader {
-    fn kind(&self, folder: &Path) -> Result<Arc<dyn SourceKind>, InvalidValue> {
+    fn kinds(&self, folder: &Path) -> Result<Vec<Arc<dyn SourceKind>>, InvalidValue> {
         let url: http::Uri = self.url.0.parse().map_err(|error| invalid("url", error))?;
         let form = "write http://HOST:PORT/filters/NAME, or the same with https";
         if !matches!(url.scheme_str(), Some("http" | "https")) || url.query().is_some() {
@@ -36,6 +36,6 @@ impl SourceFields for Leader {
         let mut options = LeaderOptions::new(url, token);
         set_to(&mut options.max_bytes, self.max_size.map(|Text(Size(bytes))| bytes));
         options.ca = self.ca.as_ref().map(|ca| folder.join(ca));
-        Ok(Arc::new(options))
+        Ok(vec![Arc::new(options)])
     }
 }

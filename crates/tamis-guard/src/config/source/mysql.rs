@@ -11,6 +11,7 @@ use crate::config::secret_url::SecretUrl;
 use crate::config::setting::{InvalidValue, invalid};
 use crate::config::source::fields::SourceFields;
 use crate::config::source::poll::{Changes, poll};
+use crate::config::source::tables::{Tables, tables};
 use crate::config::units::Text;
 
 /// The table `source = { kind = "mysql", url = "mysql://user:password@host/shop", table = "products", column = "id" }`.
@@ -21,7 +22,9 @@ pub(crate) struct Mysql {
     /// The URL of the primary, if `url` is the URL of a replica.
     primary: Option<SecretUrl>,
     ca: Option<PathBuf>,
-    table: String,
+    table: Option<String>,
+    /// The tables of one set, such as `orders_{00..15}`.
+    tables: Option<Tables>,
     column: String,
     /// The condition for rows that count.
     #[serde(rename = "where")]
@@ -37,8 +40,25 @@ pub(crate) struct Mysql {
 }
 
 impl SourceFields for Mysql {
-    fn kind(&self, folder: &Path) -> Result<Arc<dyn SourceKind>, InvalidValue> {
-        let mut options = MysqlOptions::new(&self.url.0, &self.table, &self.column);
+    fn kinds(&self, folder: &Path) -> Result<Vec<Arc<dyn SourceKind>>, InvalidValue> {
+        let tables = tables(self.table.as_deref(), self.tables.as_ref())?;
+        if tables.len() > 1 && self.server_id.is_some() {
+            let message = "each table needs its own server id: remove `server_id` for random ids, or write \
+                one [[source]] for each table";
+            return Err(invalid("server_id", message));
+        }
+        tables.iter().map(|table| self.kind(table, folder)).collect()
+    }
+
+    fn reports_updates(&self) -> bool {
+        self.follow != Some(Changes::Poll)
+    }
+}
+
+impl Mysql {
+    /// Returns the settings of the source of one table.
+    fn kind(&self, table: &str, folder: &Path) -> Result<Arc<dyn SourceKind>, InvalidValue> {
+        let mut options = MysqlOptions::new(&self.url.0, table, &self.column);
         options.primary = self.primary.as_ref().map(|primary| primary.0.clone());
         options.ca = self.ca.as_ref().map(|ca| folder.join(ca));
         if self.server_id == Some(0) {
@@ -54,9 +74,5 @@ impl SourceFields for Mysql {
         }
         options.check().map_err(|why| invalid("where", why))?;
         Ok(Arc::new(options))
-    }
-
-    fn reports_updates(&self) -> bool {
-        self.follow != Some(Changes::Poll)
     }
 }

@@ -11,6 +11,7 @@ use crate::config::secret_url::SecretUrl;
 use crate::config::setting::{InvalidValue, invalid, set_to};
 use crate::config::source::fields::SourceFields;
 use crate::config::source::poll::{Changes, poll};
+use crate::config::source::tables::{Tables, tables};
 use crate::config::units::Text;
 
 /// The table `source = { kind = "postgres", url = "postgres://user:password@host/shop", table = "products", column =
@@ -20,7 +21,9 @@ use crate::config::units::Text;
 pub(crate) struct Postgres {
     url: SecretUrl,
     ca: Option<PathBuf>,
-    table: String,
+    table: Option<String>,
+    /// The tables of one set, such as `orders_{00..15}`.
+    tables: Option<Tables>,
     column: String,
     /// The condition for rows that count.
     #[serde(rename = "where")]
@@ -38,8 +41,24 @@ pub(crate) struct Postgres {
 }
 
 impl SourceFields for Postgres {
-    fn kind(&self, folder: &Path) -> Result<Arc<dyn SourceKind>, InvalidValue> {
-        let mut options = PostgresOptions::new(&self.url.0, &self.table, &self.column);
+    fn kinds(&self, folder: &Path) -> Result<Vec<Arc<dyn SourceKind>>, InvalidValue> {
+        let tables = tables(self.table.as_deref(), self.tables.as_ref())?;
+        if tables.len() > 1 && self.slot.is_some() {
+            let message = "each table needs its own slot: write one [[source]] for each table";
+            return Err(invalid("slot", message));
+        }
+        tables.iter().map(|table| self.kind(table, folder)).collect()
+    }
+
+    fn reports_updates(&self) -> bool {
+        self.follow != Some(Changes::Poll)
+    }
+}
+
+impl Postgres {
+    /// Returns the settings of the source of one table.
+    fn kind(&self, table: &str, folder: &Path) -> Result<Arc<dyn SourceKind>, InvalidValue> {
+        let mut options = PostgresOptions::new(&self.url.0, table, &self.column);
         options.ca = self.ca.as_ref().map(|ca| folder.join(ca));
         options.exact = self.exact.unwrap_or(false);
         set_to(&mut options.publication, self.publication.clone());
@@ -60,10 +79,6 @@ impl SourceFields for Postgres {
         }
         options.check().map_err(|why| invalid("where", why))?;
         Ok(Arc::new(options))
-    }
-
-    fn reports_updates(&self) -> bool {
-        self.follow != Some(Changes::Poll)
     }
 }
 

@@ -33,7 +33,7 @@ impl SourceFields for Redis {
         true
     }
 
-    fn kind(&self, folder: &Path) -> Result<Arc<dyn SourceKind>, InvalidValue> {
+    fn kinds(&self, folder: &Path) -> Result<Vec<Arc<dyn SourceKind>>, InvalidValue> {
         let mut options = RedisOptions::new(&self.url.0);
         options.ca = self.ca.as_ref().map(|ca| folder.join(ca));
         options.check().map_err(|error| invalid("url", error))?;
@@ -52,7 +52,7 @@ impl SourceFields for Redis {
         set_to(&mut options.max_bytes, self.max_size.map(|Text(Size(bytes))| bytes));
         set_to(&mut options.min_items, self.min_items);
         set_to(&mut options.min_share, self.min_share);
-        Ok(Arc::new(options))
+        Ok(vec![Arc::new(options)])
     }
 }
 

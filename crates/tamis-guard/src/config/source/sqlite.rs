@@ -10,6 +10,7 @@ use tamis_sources::{SourceKind, SqliteOptions};
 use crate::config::setting::{InvalidValue, set_to, set_to_text};
 use crate::config::source::fields::SourceFields;
 use crate::config::source::poll::change_column;
+use crate::config::source::tables::{Tables, tables};
 use crate::config::units::Text;
 
 /// The table `source = { kind = "sqlite", path = "shop.db", table = "products", column = "id" }`.
@@ -17,7 +18,9 @@ use crate::config::units::Text;
 #[serde(deny_unknown_fields)]
 pub(crate) struct Sqlite {
     path: PathBuf,
-    table: String,
+    table: Option<String>,
+    /// The tables of one set, such as `orders_{00..15}`.
+    tables: Option<Tables>,
     column: String,
     /// The condition for rows that count.
     #[serde(rename = "where")]
@@ -31,8 +34,16 @@ pub(crate) struct Sqlite {
 }
 
 impl SourceFields for Sqlite {
-    fn kind(&self, folder: &Path) -> Result<Arc<dyn SourceKind>, InvalidValue> {
-        let mut options = SqliteOptions::new(folder.join(&self.path), &self.table, &self.column);
+    fn kinds(&self, folder: &Path) -> Result<Vec<Arc<dyn SourceKind>>, InvalidValue> {
+        let tables = tables(self.table.as_deref(), self.tables.as_ref())?;
+        tables.iter().map(|table| self.kind(table, folder)).collect()
+    }
+}
+
+impl Sqlite {
+    /// Returns the settings of the source of one table.
+    fn kind(&self, table: &str, folder: &Path) -> Result<Arc<dyn SourceKind>, InvalidValue> {
+        let mut options = SqliteOptions::new(folder.join(&self.path), table, &self.column);
         options.condition.clone_from(&self.condition);
         options.deletions.clone_from(&self.deletions);
         set_to_text(&mut options.reread, self.reread);

@@ -40,7 +40,8 @@ fn key(id: usize) -> Vec<u8> {
 
 /// Returns a set of integers whose filters have practically no false positives.
 fn set_of(sources: usize) -> IdSet {
-    let options = IdSetOptions { rate: 1e-9, negative_requests: 0, ..IdSetOptions::new(integers()) };
+    let options =
+        IdSetOptions { rate: 1e-9, negative_requests: 0, ..IdSetOptions::new(integers()) };
     IdSet::with_sources(options, sources).unwrap()
 }
 
