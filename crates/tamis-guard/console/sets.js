@@ -37,7 +37,15 @@ function card([name, set]) {
     h("dl", { class: "facts" }, facts.filter(([, value]) => value !== null).flatMap(([fact, value]) => [h("dt", {}, t(`set.${fact}`)), h("dd", {}, value)])),
     problem("set.error", set.last_error),
     problem("set.snapshot.error", set.snapshot_error),
-    problem("set.snapshot.unused", set.snapshot_unused));
+    problem("set.snapshot.unused", set.snapshot_unused),
+    unsyncedSources(set.sources ?? []));
+}
+
+/** Creates the list of the sources that are not synced. Only a set with several sources has a list of sources. */
+function unsyncedSources(sources) {
+  const unsynced = sources.filter(({ state }) => state !== "synced");
+  const item = ({ name, state }) => h("li", {}, mark(MARKS[state], t(`state.${state}`)), ` ${name}`);
+  return unsynced.length > 0 ? h("ul", {}, unsynced.map(item)) : null;
 }
 
 function problem(name, text) {

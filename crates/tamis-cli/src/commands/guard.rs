@@ -10,6 +10,7 @@ use std::collections::HashMap;
 use std::num::NonZero;
 use std::path::PathBuf;
 
+use tamis_guard::source::SourceStatus;
 use tamis_guard::{Config, Guard, GuardHandle, OneRoute, SyncState};
 use tokio::runtime::Runtime;
 
@@ -258,39 +259,68 @@ fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, NonZero::get)
 }
 
-/// Writes to the log when a set of ids changes its state, and when a source or a snapshot fails.
+/// The state and the errors of a set or of a source that the log contains.
+#[derive(Clone, Default, PartialEq)]
+struct Reported {
+    state: Option<SyncState>,
+    errors: [Option<String>; 3],
+}
+
+/// Writes to the log when a set of ids or one of several sources changes its state, and when a source or a snapshot
+/// fails.
 async fn report_states(handle: GuardHandle) {
-    let mut known: HashMap<String, (SyncState, [Option<String>; 3])> = HashMap::new();
+    // The key is the name of the set, and the name of the source if the set has several sources.
+    let mut known: HashMap<(String, Option<String>), Reported> = HashMap::new();
+    let mut report = |set: &str, source: Option<&str>, items, status: &SourceStatus| {
+        let reported = known.entry((set.to_owned(), source.map(str::to_owned))).or_default();
+        let now = Reported { state: Some(status.state), errors: errors_of(status) };
+        report_change(set, source, items, reported, &now);
+        *reported = now;
+    };
     loop {
         for set in handle.sets() {
-            let Some(status) = set.status else { continue };
-            let (name, items) = (&set.name, set.ids.generations().items());
-            let errors = [status.last_error, status.snapshots.unused, status.snapshots.last_error];
-            let before = known.insert(set.name.clone(), (status.state, errors.clone()));
-            let (before, reported) =
-                before.map_or((None, Default::default()), |it| (Some(it.0), it.1));
-            let messages = [
-                "the source of ids failed",
-                "the snapshot is not used: all ids are read",
-                "the snapshot is not written",
-            ];
-            for ((error, reported), message) in errors.iter().zip(reported).zip(messages) {
-                if let Some(error) = error.as_ref().filter(|it| reported.as_ref() != Some(it)) {
-                    tracing::warn!(ids = %name, %error, "{message}");
-                }
+            let Some(mut status) = set.status else { continue };
+            for source in &set.sources {
+                report(&set.name, Some(&source.name), source.items, &source.status);
             }
-            match status.state {
-                state if before == Some(state) => {}
-                SyncState::Warming => tracing::info!(ids = %name, "the source is being read"),
-                SyncState::Synced => tracing::info!(ids = %name, items, "the ids are synced"),
-                SyncState::Unproven => tracing::info!(
-                    ids = %name,
-                    items,
-                    "the filter is read; unknown ids pass until answers of the program prove it"
-                ),
-                SyncState::Stale => tracing::warn!(ids = %name, items, "the ids are stale"),
+            // The log already has the errors of the sources.
+            if set.sources.iter().any(|it| errors_of(&it.status).iter().any(Option::is_some)) {
+                (status.last_error, status.snapshots) = Default::default();
             }
+            report(&set.name, None, set.ids.generations().items(), &status);
         }
         tokio::time::sleep(std::time::Duration::from_millis(200)).await;
+    }
+}
+
+fn errors_of(status: &SourceStatus) -> [Option<String>; 3] {
+    let SourceStatus { last_error, snapshots, .. } = status;
+    [last_error.clone(), snapshots.unused.clone(), snapshots.last_error.clone()]
+}
+
+/// Writes to the log how a set or a source has changed since the last report.
+fn report_change(ids: &str, source: Option<&str>, items: u64, reported: &Reported, now: &Reported) {
+    let messages = [
+        "the source of ids failed",
+        "the snapshot is not used: all ids are read",
+        "the snapshot is not written",
+    ];
+    for ((error, reported), message) in now.errors.iter().zip(&reported.errors).zip(messages) {
+        if let Some(error) = error.as_ref().filter(|it| reported.as_ref() != Some(it)) {
+            tracing::warn!(%ids, source, %error, "{message}");
+        }
+    }
+    match now.state {
+        state if state == reported.state => {}
+        None => {}
+        Some(SyncState::Warming) => tracing::info!(%ids, source, "the source is being read"),
+        Some(SyncState::Synced) => tracing::info!(%ids, source, items, "the ids are synced"),
+        Some(SyncState::Unproven) => tracing::info!(
+            %ids,
+            source,
+            items,
+            "the filter is read; unknown ids pass until answers of the program prove it"
+        ),
+        Some(SyncState::Stale) => tracing::warn!(%ids, source, items, "the ids are stale"),
     }
 }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
+use tamis_guard::source::SourceStatus;
 use tamis_guard::{Config, GuardSet, GuardSets};
 
 use crate::exit::{CommandResult, Exit, Failure, set_incomplete};
@@ -91,8 +92,10 @@ pub fn start(config: &Config, timeout: u64) -> Result<GuardSets, Failure> {
     let sets = GuardSets::start(config).map_err(Failure::new)?;
     let end = Instant::now() + Duration::from_secs(timeout.min(86_400));
     // A source that has failed once may still succeed, but the user waits for the error message.
+    let is_waiting = |it: &SourceStatus| !it.state.is_complete() && it.failures == 0;
     let is_pending = |set: &GuardSet| {
-        set.status.as_ref().is_some_and(|it| !it.state.is_complete() && it.failures == 0)
+        set.status.as_ref().is_some_and(is_waiting)
+            || set.sources.iter().any(|source| is_waiting(&source.status))
     };
     while sets.list().iter().any(is_pending) && Instant::now() < end {
         std::thread::sleep(Duration::from_millis(20));
