@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::changes::{Changes, Database};
+use crate::changes::{Changes, Database, Deletion};
 use crate::client::Client;
 use crate::freeze::freeze;
 use crate::guard::{Guard, STALE_AFTER, status};
@@ -67,7 +67,7 @@ const ROUNDS: u32 = 2;
 
 /// Runs a guard in front of a database, with all faults, and checks the promise meanwhile.
 pub fn run(database: &mut impl Attacked, seed: u64) {
-    let mut changes = Changes::new(seed);
+    let mut changes = Changes::new(seed, Deletion::Row);
     changes.commit(database);
     let network = TcpProxy::start(database.address());
     let guard = Guard::start(database.source(network.address));
