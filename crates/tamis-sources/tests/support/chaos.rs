@@ -72,7 +72,7 @@ pub fn run_two<D: Database, K: SourceKind + Clone>(
 ) {
     for seed in [3, 4] {
         println!("two tables, seed {seed}");
-        let mut changes = [seed, seed + 100].map(Changes::new);
+        let mut changes = [seed, seed + 100].map(|seed| Changes::new(seed, Deletion::Row));
         for (changes, database) in changes.iter_mut().zip(&mut *databases) {
             changes.commit(database);
         }
