@@ -345,6 +345,18 @@ impl Run {
         Ok(self.start_generation_from(generation))
     }
 
+    /// Starts a generation for the ids of a table with about `rows` rows. If only some rows count, the number of ids in
+    /// the current generation is the better estimate.
+    #[cfg(feature = "databases")]
+    pub(crate) fn start_generation_of_table(
+        &self,
+        rows: u64,
+        has_condition: bool,
+    ) -> Result<Arc<Generation>, SourceError> {
+        let is_estimated = !has_condition || self.published_items() == 0;
+        self.start_generation(if is_estimated { rows } else { 0 })
+    }
+
     /// Sets the function that converts text ids to keys, for all later rows and generations.
     #[cfg(feature = "databases")]
     pub(crate) fn set_fold(&self, fold: Fold) {

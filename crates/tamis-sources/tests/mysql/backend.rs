@@ -24,6 +24,7 @@ impl Database for Server {
     const GOODS: &'static str = "CREATE TABLE goods (
         id BIGINT PRIMARY KEY, status VARCHAR(20), stock INT, is_new BOOLEAN,
         kind ENUM('new', 'used'), deleted_at TIMESTAMP NULL) ENGINE=InnoDB CHARACTER SET utf8mb4";
+    const ANALYZE_GOODS: &'static str = "ANALYZE TABLE goods";
     const TEST_NAMES: &'static str = "ALTER TABLE products CONVERT TO CHARACTER SET utf8mb4";
 
     fn continued(options: &MysqlOptions) -> MysqlOptions {

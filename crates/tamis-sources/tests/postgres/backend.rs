@@ -26,6 +26,7 @@ impl Database for Server {
         CREATE TABLE goods (id bigint PRIMARY KEY, status varchar(20), stock int, is_new boolean,
         kind kinds, deleted_at timestamp);
         ALTER PUBLICATION tamis_guard ADD TABLE goods";
+    const ANALYZE_GOODS: &'static str = "ANALYZE goods";
     const TEST_NAMES: &'static str = "ALTER PUBLICATION tamis_guard SET TABLE products";
 
     /// Uses a permanent slot.

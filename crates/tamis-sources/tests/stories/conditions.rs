@@ -139,6 +139,21 @@ fn rows_move_into_a_condition_and_out_of_it() {
 }
 
 #[test]
+fn a_filter_is_planned_for_the_rows_that_count() {
+    let mut shop = shop();
+    let options = on(&goods(&mut shop), "stock = 2");
+    let numbers = Server::numbers(1000, 60_000);
+    shop.run(&format!("INSERT INTO goods (id, stock) SELECT id, id % 100 FROM ({numbers}) n"));
+    shop.run(Server::ANALYZE_GOODS);
+    let (ids, source) = follow(&options);
+    let planned_for_all = ids.generations().bytes();
+    read_again(&source, || source.rebuild());
+    let planned = ids.generations().bytes();
+    assert!(planned * 4 < planned_for_all, "{planned} of {planned_for_all}");
+    assert!(has(&ids, 1002) && !has(&ids, 1003));
+}
+
+#[test]
 fn a_snapshot_continues_only_with_the_same_condition() {
     let (_server, mut shop, _dir, mut lasting) = lasting_shop(100);
     shop.run(Server::TEST_NAMES);

@@ -26,6 +26,8 @@ pub trait Database {
     const DELETED_TEXTS: &'static str;
     /// Creates and publishes the table `goods`, whose columns conditions test.
     const GOODS: &'static str;
+    /// Counts the rows of the table `goods` for the server's estimates.
+    const ANALYZE_GOODS: &'static str;
     /// Makes it possible that a condition tests the column `name` of the table `products`.
     const TEST_NAMES: &'static str;
 

@@ -217,7 +217,8 @@ impl Follower {
         self.prepared.clear();
         let visible = Visible { place: self.position.clone(), last_xa_commit: self.last_xa_commit };
         let rows = with_timeout(limit, async { Ok(server.rows().await) }).await?;
-        let generation = run.start_generation(rows)?;
+        let has_condition = server.table.condition.is_some();
+        let generation = run.start_generation_of_table(rows, has_condition)?;
         with_timeout(limit, FullRead::start(run, server, generation, Some(visible))).await
     }
 

@@ -112,7 +112,8 @@ impl<'r> Connection<'r> {
         slot: &Slot,
         stream_slot: String,
     ) -> Result<Work<'r, Option<Lsn>>, SourceError> {
-        let generation = self.run.start_generation(self.server.rows().await?)?;
+        let (rows, table) = (self.server.rows().await?, &self.server.table);
+        let generation = self.run.start_generation_of_table(rows, table.condition.is_some())?;
         let full_read = self.start_read(slot, generation).await?;
         let definition = self.server.definition;
         Ok(Box::pin(self.finish_read(full_read, stream_slot, slot.point, definition)))

@@ -294,7 +294,9 @@ impl<'r> Follower<'r> {
         self.step(follow::Event::ReadBegun);
         // The generation is created before the slot, so that the generation receives all changes after the point of the
         // slot.
-        let generation = self.run.start_generation(self.connection.server.rows().await?)?;
+        let server = self.connection.server;
+        let (rows, has_condition) = (server.rows().await?, server.table.condition.is_some());
+        let generation = self.run.start_generation_of_table(rows, has_condition)?;
         let (connection, slot) = (self.connection, self.slot.clone());
         self.full_read = Some(Box::pin(connection.read_again(slot, self.definition, generation)));
         Ok(())
