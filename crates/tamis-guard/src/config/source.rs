@@ -16,6 +16,7 @@ mod postgres;
 mod redis;
 #[cfg(feature = "sources")]
 mod sqlite;
+#[cfg(feature = "sources")]
 mod tables;
 
 use std::path::Path;
@@ -27,7 +28,9 @@ use tamis_sources::SourceKind;
 use crate::config::setting::InvalidValue;
 use fields::SourceFields;
 pub(super) use file::{Filter, Lines};
-pub(super) use tables::{MAX_TABLES, too_many};
+
+/// The maximum number of tables of one set.
+pub(crate) const MAX_TABLES: usize = 1024;
 
 /// The table of a source, such as `source = { kind = "lines", path = "ids.txt" }`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -88,4 +91,9 @@ impl SourceTable {
     pub(super) fn kinds(&self, folder: &Path) -> Result<Vec<Arc<dyn SourceKind>>, InvalidValue> {
         self.fields().kinds(folder)
     }
+}
+
+/// Returns the message about a set with too many tables.
+pub(crate) fn too_many() -> String {
+    format!("a set has at most {MAX_TABLES} tables")
 }

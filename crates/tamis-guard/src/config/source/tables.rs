@@ -5,10 +5,8 @@ use std::collections::HashSet;
 use serde::Deserialize;
 
 use crate::config::setting::{InvalidValue, invalid};
+use crate::config::source::{MAX_TABLES, too_many};
 use crate::config::units::OneOrMany;
-
-/// The maximum number of tables of one set.
-pub(crate) const MAX_TABLES: usize = 1024;
 
 /// The field `tables = "orders_{00..15}"`, or a list of names. Each name may contain one range.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -41,11 +39,6 @@ pub(super) fn tables(
         return Err(invalid("tables", format!("the table {name:?} occurs twice")));
     }
     Ok(expanded)
-}
-
-/// Returns the message about a set with too many tables.
-pub(crate) fn too_many() -> String {
-    format!("a set has at most {MAX_TABLES} tables")
 }
 
 /// Appends the tables that a name with at most one range stands for.
