@@ -1,9 +1,9 @@
 //! The condition `where` of a source that follows a log.
 //!
 //! A row belongs to the set if the condition is true for the row. The database evaluates the condition in a full read.
-//! The source evaluates the condition for each row of the log. Both results must agree: if the source called a condition
-//! false that the database calls true, the guard would refuse an id that exists. The source therefore accepts only
-//! conditions whose result it can compute exactly, and rejects all other conditions at the start:
+//! The source evaluates the condition for each row of the log. If the result of the source were false and the result of
+//! the database were true, the guard would refuse an id that exists. The source therefore accepts only conditions whose
+//! result the source can compute, and rejects all other conditions at the start.
 //!
 //! ```text
 //! text ──parse──▶ Condition ──bind to the columns of the table──▶ BoundCondition ──▶ SQL of full reads
@@ -12,13 +12,13 @@
 
 mod field;
 mod parse;
+mod sql;
 mod truth;
-
-use std::fmt;
 
 use crate::kinds::condition::field::Test;
 pub(crate) use crate::kinds::condition::field::{Field, FieldKind};
 pub use crate::kinds::condition::parse::InvalidCondition;
+use crate::kinds::condition::sql::Sql;
 use crate::kinds::condition::truth::Truth;
 
 /// A parsed condition.
@@ -33,7 +33,7 @@ pub(crate) struct Condition {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ColumnName {
     pub(crate) name: String,
-    /// True if the condition has the name in quotes. PostgreSQL converts a name without quotes to lowercase.
+    /// True if the name is in quotes. PostgreSQL converts a name without quotes to lowercase.
     pub(crate) is_quoted: bool,
 }
 
@@ -44,7 +44,7 @@ enum Expression {
     Any(Vec<Expression>),
     Not(Box<Expression>),
     Null(usize),
-    /// A column as a condition: true for the boolean true, and for numbers except 0.
+    /// A column without a comparison: true for the boolean true, and for each number except 0.
     Column(usize),
     Compare(usize, Operator, Literal),
     In(usize, Vec<Literal>),
@@ -117,14 +117,14 @@ impl Condition {
 }
 
 impl BoundCondition {
-    /// Returns the condition as SQL, in parentheses. Each value of the SQL comes from the parsed condition.
+    /// Returns the condition as SQL, in parentheses.
     pub(crate) fn sql(&self) -> &str {
         &self.sql
     }
 
     /// Returns false if the condition is certainly not true for a row. `fields` has the values of the columns of the
-    /// condition. For a comparison of texts that the source cannot decide, the method returns true: an absent id may
-    /// then pass, but no existing id is refused.
+    /// condition. If the source cannot decide, because the log does not contain a value or two texts may be equal under
+    /// the collation, the method returns true. An absent id may then pass, but no existing id is refused.
     pub(crate) fn may_hold(&self, fields: &[Field<'_>]) -> bool {
         truth(&self.root, fields).may_be_true()
     }
@@ -163,7 +163,7 @@ fn bind(
         Expression::Any(parts) => Ok(BoundExpression::Any(each(parts)?)),
         Expression::Not(part) => Ok(BoundExpression::Not(Box::new(bind(part, columns)?))),
         Expression::Null(column) => {
-            // For a date `0000-00-00` in such a column, MySQL calls `IS NULL` true.
+            // In MySQL, `IS NULL` is true for the date `0000-00-00` in a column with NOT NULL.
             let is_nullable = columns[*column].is_nullable;
             let why =
                 || " NOT NULL, and a condition IS NULL has the same result for each row".to_owned();
@@ -177,78 +177,6 @@ fn bind(
             let kind = &columns[*column].kind;
             let equal = |value| test(*column, kind.compare(Operator::Equal, value));
             Ok(BoundExpression::Any(values.iter().map(equal).collect::<Result<_, _>>()?))
-        }
-    }
-}
-
-/// Writes an expression as SQL.
-struct Sql<'e> {
-    expression: &'e Expression,
-    columns: &'e [BoundColumn],
-}
-
-impl fmt::Display for Sql<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { columns, .. } = *self;
-        match self.expression {
-            Expression::All(parts) => self.join(f, parts, " AND "),
-            Expression::Any(parts) => self.join(f, parts, " OR "),
-            Expression::Not(part) => write!(f, "(NOT {})", Sql { expression: part, columns }),
-            Expression::Null(column) => write!(f, "({} IS NULL)", columns[*column].sql),
-            Expression::Column(column) => match columns[*column].kind {
-                FieldKind::Boolean => write!(f, "({})", columns[*column].sql),
-                _ => write!(f, "({} <> 0)", columns[*column].sql),
-            },
-            Expression::Compare(column, operator, value) => {
-                let BoundColumn { sql, kind, .. } = &columns[*column];
-                write!(f, "({sql} {} {})", operator.sql(), value.sql(kind))
-            }
-            Expression::In(column, values) => {
-                let BoundColumn { sql, kind, .. } = &columns[*column];
-                let values: Vec<String> = values.iter().map(|value| value.sql(kind)).collect();
-                write!(f, "({sql} IN ({}))", values.join(", "))
-            }
-        }
-    }
-}
-
-impl Sql<'_> {
-    fn join(&self, f: &mut fmt::Formatter<'_>, parts: &[Expression], word: &str) -> fmt::Result {
-        let part = |expression| Sql { expression, columns: self.columns }.to_string();
-        write!(f, "({})", parts.iter().map(part).collect::<Vec<_>>().join(word))
-    }
-}
-
-impl Operator {
-    const ALL: [Self; 6] = [
-        Self::Equal,
-        Self::NotEqual,
-        Self::Less,
-        Self::LessOrEqual,
-        Self::Greater,
-        Self::GreaterOrEqual,
-    ];
-
-    fn sql(self) -> &'static str {
-        match self {
-            Self::Equal => "=",
-            Self::NotEqual => "<>",
-            Self::Less => "<",
-            Self::LessOrEqual => "<=",
-            Self::Greater => ">",
-            Self::GreaterOrEqual => ">=",
-        }
-    }
-}
-
-impl Literal {
-    fn sql(&self, kind: &FieldKind) -> String {
-        match (self, kind) {
-            (Self::Integer(value), _) => value.to_string(),
-            (Self::Boolean(value), FieldKind::Boolean) => value.to_string().to_uppercase(),
-            (Self::Boolean(value), _) => u8::from(*value).to_string(),
-            // The parser rejects a backslash, which is an escape in MySQL.
-            (Self::Text(text), _) => format!("'{}'", text.replace('\'', "''")),
         }
     }
 }
@@ -350,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn a_condition_is_written_as_sql_of_its_own() {
+    fn a_condition_is_written_as_sql() {
         for (condition, sql) in [
             ("status='it''s'", "(`status` = 'it''s')"),
             ("`stock` in(1,-2) aNd not(active)", "((`stock` IN (1, -2)) AND (NOT (`active`)))"),

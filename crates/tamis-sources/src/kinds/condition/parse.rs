@@ -20,9 +20,20 @@ const MAX_BYTES: usize = 8192;
 /// The maximum depth of parentheses and `NOT`.
 const MAX_DEPTH: usize = 32;
 
+/// The operators. The longer symbols come first, because `<=` begins with `<`.
+const OPERATORS: [(&str, Operator); 7] = [
+    ("<=", Operator::LessOrEqual),
+    (">=", Operator::GreaterOrEqual),
+    ("<>", Operator::NotEqual),
+    ("!=", Operator::NotEqual),
+    ("=", Operator::Equal),
+    ("<", Operator::Less),
+    (">", Operator::Greater),
+];
+
 /// The forms that a condition may have, for messages.
-const FORMS: &str = "a condition has the forms: deleted_at IS NULL, status = 'active', status IN (1, 2), and these \
-    with NOT, AND, OR and parentheses";
+const FORMS: &str = "a condition has the forms: deleted_at IS NULL, status = 'active', status IN (1, 2), and \
+    combinations of these forms with NOT, AND, OR and parentheses";
 
 /// The error for a condition that a source cannot evaluate for rows of a log.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -123,13 +134,8 @@ impl<'t> Parser<'t> {
             }
             return Ok(negated(is_negated, Expression::Null(column)));
         }
-        // The longer operators come first, because `<` is the begin of `<=`.
-        let operators = [("!=", Operator::NotEqual)];
-        let mut all: Vec<_> =
-            Operator::ALL.map(|it| (it.sql(), it)).into_iter().chain(operators).collect();
-        all.sort_by_key(|(sql, _)| std::cmp::Reverse(sql.len()));
-        for (sql, operator) in all {
-            if self.symbol(sql) {
+        for (symbol, operator) in OPERATORS {
+            if self.symbol(symbol) {
                 return Ok(Expression::Compare(column, operator, self.value()?));
             }
         }
@@ -236,7 +242,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// Consumes a keyword in any case. Returns false if another word follows.
+    /// Skips a keyword in any case. Returns false if another word follows.
     fn keyword(&mut self, keyword: &str) -> bool {
         let (word, after) = split_word(self.rest.trim_start());
         let is_keyword = word.eq_ignore_ascii_case(keyword);
@@ -246,6 +252,7 @@ impl<'t> Parser<'t> {
         is_keyword
     }
 
+    /// Skips a symbol. Returns false if another text follows.
     fn symbol(&mut self, symbol: &str) -> bool {
         match self.rest.trim_start().strip_prefix(symbol) {
             Some(after) => {
@@ -271,7 +278,7 @@ impl<'t> Parser<'t> {
     }
 }
 
-/// Splits the letters, digits and underscores at the begin of a text from the rest.
+/// Splits the letters, digits and underscores at the start of a text from the rest.
 fn split_word(text: &str) -> (&str, &str) {
     let end = text.find(|it: char| !it.is_alphanumeric() && !['_', '$'].contains(&it));
     text.split_at(end.unwrap_or(text.len()))
