@@ -101,6 +101,15 @@ impl Condition {
         parse::parse(text)
     }
 
+    /// Parses the condition of a source that follows the log. Returns `None` if the source has no condition, or if the
+    /// source polls its table: only the database evaluates the condition of a polled table, which may be any SQL.
+    pub(crate) fn of_log(
+        text: Option<&str>,
+        is_polled: bool,
+    ) -> Result<Option<Self>, InvalidCondition> {
+        text.filter(|_| !is_polled).map(Self::parse).transpose()
+    }
+
     /// Returns the names of the columns that the condition tests.
     pub(crate) fn columns(&self) -> &[ColumnName] {
         &self.columns

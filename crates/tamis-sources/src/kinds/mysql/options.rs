@@ -63,10 +63,12 @@ impl MysqlOptions {
     ///
     /// [`InvalidCondition`] if the source follows the log and cannot evaluate the condition for rows of the log.
     pub fn check(&self) -> Result<(), InvalidCondition> {
-        match &self.condition {
-            Some(text) if self.poll.is_none() => Condition::parse(text).map(drop),
-            _ => Ok(()),
-        }
+        self.condition_of_log().map(drop)
+    }
+
+    /// Parses the condition. Returns `None` if the source has no condition, or if the source polls its table.
+    pub(super) fn condition_of_log(&self) -> Result<Option<Condition>, InvalidCondition> {
+        Condition::of_log(self.condition.as_deref(), self.poll.is_some())
     }
 
     /// Returns the table name with its database for messages.

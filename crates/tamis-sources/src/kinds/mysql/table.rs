@@ -8,7 +8,7 @@ use mysql_async::{Conn, Error, Value};
 use crate::errors::source_error::SourceError;
 use crate::ids::fold::Fold;
 use crate::ids::id::IdType;
-use crate::kinds::condition::{Condition, InvalidCondition};
+use crate::kinds::condition::InvalidCondition;
 use crate::kinds::mysql::charset::Charset;
 use crate::kinds::mysql::column::{Column, ColumnKind, columns, hex};
 use crate::kinds::mysql::condition::RowCondition;
@@ -185,20 +185,21 @@ fn check_uuids(version: &str) -> Result<(), SourceError> {
     )))
 }
 
-/// Returns the condition for rows of the log, and the condition as SQL. A polled table has no log, so its condition may
-/// be any SQL.
+/// Returns the condition for rows of the log, and the condition as SQL for queries.
 fn find_condition(
     options: &MysqlOptions,
     columns: &[Column],
 ) -> Result<(Option<RowCondition>, String), SourceError> {
-    let Some(text) = &options.condition else { return Ok((None, "TRUE".to_owned())) };
-    if options.poll.is_some() {
-        return Ok((None, format!("({text})")));
-    }
-    let condition = Condition::parse(text).and_then(|it| RowCondition::bind(&it, columns));
+    let condition = options.condition_of_log().and_then(|condition| {
+        condition.map(|condition| RowCondition::bind(&condition, columns)).transpose()
+    });
     let condition = condition.map_err(InvalidCondition::into_error)?;
-    let filter = condition.sql().to_owned();
-    Ok((Some(condition), filter))
+    let filter = match (&condition, &options.condition) {
+        (Some(condition), _) => condition.sql().to_owned(),
+        (None, Some(text)) => format!("({text})"),
+        (None, None) => "TRUE".to_owned(),
+    };
+    Ok((condition, filter))
 }
 
 /// Tests whether an index begins with the column.

@@ -4,12 +4,8 @@ use std::borrow::Cow;
 
 use bytes::Bytes;
 
-use crate::errors::source_error::SourceError;
 use crate::ids::fold::Fold;
-use crate::kinds::condition::{
-    BoundCondition, ColumnName, Condition, Field, FieldKind, InvalidCondition,
-};
-use crate::kinds::postgres::options::PostgresOptions;
+use crate::kinds::condition::{BoundCondition, ColumnName, Field, FieldKind};
 use crate::kinds::postgres::pgoutput::{Tuple, Value};
 
 /// A condition on the rows of a table.
@@ -26,13 +22,6 @@ pub(super) struct TestedColumn {
     /// The OID of the column type.
     pub(super) type_number: u32,
     pub(super) kind: FieldKind,
-}
-
-/// Parses the condition of a source that follows the log. Returns `None` if the source has no condition, or if the
-/// source polls: the condition of a polled table may be any SQL.
-pub(super) fn parsed(options: &PostgresOptions) -> Result<Option<Condition>, SourceError> {
-    let text = options.condition.as_ref().filter(|_| options.poll.is_none());
-    text.map(|text| Condition::parse(text).map_err(InvalidCondition::into_error)).transpose()
 }
 
 /// Returns the name of a column in the catalog. The server converts a name without quotes to lowercase.

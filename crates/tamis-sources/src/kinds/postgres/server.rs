@@ -8,7 +8,7 @@ use tokio_postgres::{Client, Row, Statement};
 
 use crate::errors::source_error::SourceError;
 use crate::ids::id::IdType;
-use crate::kinds::condition::Condition;
+use crate::kinds::condition::{Condition, InvalidCondition};
 use crate::kinds::postgres::address::Address;
 use crate::kinds::postgres::condition;
 use crate::kinds::postgres::definition::{Definition, TREE, Versions, server_state_sql};
@@ -104,7 +104,7 @@ impl Server {
         let state_query =
             client.prepare(&server_state_sql()).await.map_err(|error| explained(&error))?;
         // The state is read before the checks, so that the source later detects a change during the checks.
-        let condition = condition::parsed(options)?;
+        let condition = options.condition_of_log().map_err(InvalidCondition::into_error)?;
         let tested = condition.iter().flat_map(Condition::columns);
         let tested: Vec<String> = tested.map(condition::catalog_name).collect();
         let (schema, table, publication) = (&name.schema, &name.table, &options.publication);

@@ -108,7 +108,8 @@ async fn find_condition(
     name: &TableName,
     options: &PostgresOptions,
 ) -> Result<Option<RowCondition>, SourceError> {
-    let Some(condition) = condition::parsed(options)? else { return Ok(None) };
+    let condition = options.condition_of_log().map_err(InvalidCondition::into_error)?;
+    let Some(condition) = condition else { return Ok(None) };
     let (mut columns, mut bound) = (Vec::new(), Vec::new());
     for column in condition.columns() {
         let column = condition::catalog_name(column);
