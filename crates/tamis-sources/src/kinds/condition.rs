@@ -18,6 +18,7 @@ mod truth;
 use crate::kinds::condition::field::Test;
 pub(crate) use crate::kinds::condition::field::{Field, FieldKind};
 pub use crate::kinds::condition::parse::InvalidCondition;
+pub(crate) use crate::kinds::condition::parse::split_quoted;
 use crate::kinds::condition::sql::Sql;
 use crate::kinds::condition::truth::Truth;
 

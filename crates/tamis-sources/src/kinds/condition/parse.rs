@@ -190,24 +190,11 @@ impl<'t> Parser<'t> {
 
     fn value(&mut self) -> Result<Literal, InvalidCondition> {
         let rest = self.rest.trim_start();
-        if let Some(mut after) = rest.strip_prefix('\'') {
-            let mut text = String::new();
-            loop {
-                let (part, rest) = after.split_once('\'').ok_or_else(|| {
-                    InvalidCondition(format!("the text {rest:?} has no closing quote"))
-                })?;
-                text.push_str(part);
-                match rest.strip_prefix('\'') {
-                    Some(rest) => {
-                        text.push('\'');
-                        after = rest;
-                    }
-                    None => {
-                        self.rest = rest;
-                        break;
-                    }
-                }
-            }
+        if rest.starts_with('\'') {
+            let (text, after) = split_quoted(rest).ok_or_else(|| {
+                InvalidCondition(format!("the text {rest:?} has no closing quote"))
+            })?;
+            self.rest = after;
             if text.contains(['\\', '\0']) {
                 let message = "a text with a backslash or a zero byte is not possible";
                 return Err(InvalidCondition(message.to_owned()));
@@ -278,6 +265,24 @@ impl<'t> Parser<'t> {
     }
 }
 
+/// Splits a text in single quotes, such as `'it''s'`, from the rest. Returns the text without its quotes. Returns `None`
+/// if `text` does not begin with a quote, or if there is no closing quote.
+pub(crate) fn split_quoted(text: &str) -> Option<(String, &str)> {
+    let mut rest = text.strip_prefix('\'')?;
+    let mut value = String::new();
+    loop {
+        let (part, after) = rest.split_once('\'')?;
+        value.push_str(part);
+        match after.strip_prefix('\'') {
+            Some(after) => {
+                value.push('\'');
+                rest = after;
+            }
+            None => return Some((value, after)),
+        }
+    }
+}
+
 /// Splits the letters, digits and underscores at the start of a text from the rest.
 fn split_word(text: &str) -> (&str, &str) {
     let end = text.find(|it: char| !it.is_alphanumeric() && !['_', '$'].contains(&it));
@@ -306,6 +311,7 @@ mod tests {
             ("status = NULL", "a comparison with NULL is never true; write IS NULL"),
             ("status = \"a\"", "write texts in single quotes, at \"\\\"a\\\"\""),
             ("status = 'a", "the text \"'a\" has no closing quote"),
+            ("status = 'a''", "the text \"'a''\" has no closing quote"),
             (r"status = 'a\'", "a text with a backslash or a zero byte is not possible"),
             ("p.status = 1", "write the column after \"p\" without the name of its table"),
             ("price > 1.5", "it cannot be read from \"1.5\" on"),

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use crate::ids::fold::Fold;
 use crate::kinds::condition::{
-    BoundColumn, BoundCondition, Condition, Field, FieldKind, InvalidCondition,
+    BoundColumn, BoundCondition, Condition, Field, FieldKind, InvalidCondition, split_quoted,
 };
 use crate::kinds::mysql::charset::Charset;
 use crate::kinds::mysql::column::{Column, ColumnKind};
@@ -189,26 +189,11 @@ fn labels(column_type: &str) -> Option<Vec<String>> {
     let mut rest = column_type.strip_prefix("enum(")?;
     let mut labels = Vec::new();
     loop {
-        rest = rest.strip_prefix('\'')?;
-        let mut label = String::new();
-        loop {
-            let (part, after) = rest.split_once('\'')?;
-            label.push_str(part);
-            match after.strip_prefix('\'') {
-                Some(after) => {
-                    label.push('\'');
-                    rest = after;
-                }
-                None => {
-                    rest = after;
-                    break;
-                }
-            }
-        }
+        let (label, after) = split_quoted(rest)?;
         labels.push(label);
-        match rest.strip_prefix(',') {
-            Some(after) => rest = after,
-            None => return (rest == ")").then_some(labels),
+        match after.strip_prefix(',') {
+            Some(next) => rest = next,
+            None => return (after == ")").then_some(labels),
         }
     }
 }
