@@ -186,6 +186,10 @@ fn stored(column: &Column) -> (Stored, FieldKind) {
 
 /// Returns the labels of a type such as `enum('a','it''s')`. Returns `None` if the type cannot be read.
 fn labels(column_type: &str) -> Option<Vec<String>> {
+    // The server may write a backslash or a control character of a label as an escape, so the label is not certain.
+    if column_type.contains('\\') {
+        return None;
+    }
     let mut rest = column_type.strip_prefix("enum(")?;
     let mut labels = Vec::new();
     loop {
@@ -298,7 +302,15 @@ mod tests {
     fn labels_that_cannot_be_read_are_not_compared() {
         let labels = |text| labels(text).map(|it| it.join("|"));
         assert_eq!(labels("enum('a','b,''c')").as_deref(), Some("a|b,'c"));
-        for text in ["enum(", "enum()", "enum('a'", "enum('a',)", "enum('a') x", "set('a')"] {
+        for text in [
+            "enum(",
+            "enum()",
+            "enum('a'",
+            "enum('a',)",
+            "enum('a') x",
+            "set('a')",
+            "enum('a\\nb')",
+        ] {
             assert_eq!(labels(text), None, "{text}");
         }
     }
