@@ -144,7 +144,7 @@ fn a_publication_without_the_columns_of_a_condition_is_refused_and_mended() {
     );
     let mut postgres = on(&shop.table("goods"), "\"Status\" = 'active' AND price > 1");
     postgres.publication = "p".to_owned();
-    refused(&postgres, "has not all columns of the condition of public.goods; run: ALTER");
+    refused(&postgres, "lacks columns of the condition of public.goods; run: ALTER");
     let mended = ["ALTER PUBLICATION p DROP TABLE public.goods; \
         ALTER PUBLICATION p ADD TABLE public.goods (id, \"Status\", price)"];
     assert_eq!(mend(&mut shop.session, &postgres), mended);
