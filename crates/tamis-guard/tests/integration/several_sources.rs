@@ -89,7 +89,7 @@ fn wrong_sources_are_refused_with_the_way_out() {
         ),
         (
             &[&*tables("postgres", "tables = \"a_{0..3}\"\nslot = \"tamis_guard\"")],
-            "slot: each table needs its own slot: write one [[source]] for each table",
+            "slot: each table needs its own slot: write one [[ids.NAME.source]] for each table",
         ),
         (&[&a, "kind = \"filter\"\npath = \"ids.tamis\""], "are the only source of their set"),
         (

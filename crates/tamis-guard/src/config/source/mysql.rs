@@ -44,7 +44,7 @@ impl SourceFields for Mysql {
         let tables = tables(self.table.as_deref(), self.tables.as_ref())?;
         if tables.len() > 1 && self.server_id.is_some() {
             let message = "each table needs its own server id: remove `server_id` for random ids, or write \
-                one [[source]] for each table";
+                one [[ids.NAME.source]] for each table";
             return Err(invalid("server_id", message));
         }
         tables.iter().map(|table| self.kind(table, folder)).collect()

@@ -44,7 +44,8 @@ impl SourceFields for Postgres {
     fn kinds(&self, folder: &Path) -> Result<Vec<Arc<dyn SourceKind>>, InvalidValue> {
         let tables = tables(self.table.as_deref(), self.tables.as_ref())?;
         if tables.len() > 1 && self.slot.is_some() {
-            let message = "each table needs its own slot: write one [[source]] for each table";
+            let message =
+                "each table needs its own slot: write one [[ids.NAME.source]] for each table";
             return Err(invalid("slot", message));
         }
         tables.iter().map(|table| self.kind(table, folder)).collect()

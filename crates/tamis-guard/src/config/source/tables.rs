@@ -60,12 +60,12 @@ fn expand(name: &str, tables: &mut Vec<String>) -> Result<(), String> {
     let width = first.len();
     let (first, last) = (number(first)?, number(last)?);
     if first > last {
-        return Err(format!("the range of {name:?} ends before its begin"));
+        return Err(format!("the range of {name:?} ends before its start"));
     }
     if (last - first) as usize >= MAX_TABLES {
         return Err(too_many());
     }
-    // A number without leading zeros has the width of its first number only at the begin of the range.
+    // `width` adds leading zeros. The numbers of a range without leading zeros have at least the width of the first number.
     tables.extend((first..=last).map(|number| format!("{before}{number:0width$}{after}")));
     Ok(())
 }
@@ -105,7 +105,7 @@ mod tests {
             (&["a_{0..4294967295}"], "a set has at most 1024 tables"),
             (&["a_{0..999}", "b_{0..999}"], "a set has at most 1024 tables"),
             (&["a_{0..99999999999999999999}"], "has no range such as {00..15}"),
-            (&["a_{5..4}"], "ends before its begin"),
+            (&["a_{5..4}"], "ends before its start"),
             (&["a_{0..1}_{0..1}"], "has more than one range"),
             (&["a_{0-1}"], "\"a_{0-1}\" has no range such as {00..15}"),
             (&["a_{0..}"], "has no range"),
