@@ -130,12 +130,14 @@ pub(super) async fn find_table(
     let is_text = matches!(id, IdType::Text { .. }) && !options.exact;
     let fold = match kind {
         ColumnKind::Text(Charset::Utf8) if is_text => Fold::of_collation(collation),
-        // The server converts the text of a request to the character set of the column, or the column to the character
-        // set of the request. Which texts are equal depends on this choice.
+        // For a comparison, the server converts the text of the request to the character set of the column, or the
+        // column to the character set of the request. This choice decides which texts are equal.
         ColumnKind::Text(_) if is_text => None,
         _ => Some(Fold::Exact),
     };
     let Some(fold) = fold else {
+        let is_utf8 = kind == ColumnKind::Text(Charset::Utf8);
+        let charset = if is_utf8 { charset.as_str() } else { "utf8mb4" };
         return refuse(format!(
             "the column {column} has the collation {collation}, and the guard does not know which texts are equal under \
              it; if requests write each id exactly as the table has it, set exact = true in the source; or give the \
