@@ -1,5 +1,5 @@
-//! Measures a whole site on core 0: nginx, a shop and MariaDB, with and without a guard that nginx asks (`auth_request`).
-//! The load runs on core 1.
+//! Measures a whole site on core 0: nginx, a shop and MariaDB, with and without a guard that nginx asks
+//! (`auth_request`). The load runs on core 1.
 
 use super::database::{Database, Kind};
 use super::folder::Folder;
@@ -13,15 +13,17 @@ pub const WITH: &str = "the same with tamis guard";
 pub const QUIET: &str = "without an attack";
 pub const ATTACKED: &str = "during the attack";
 
-/// The share of the refusals that the attacker requests, of those that the site can answer.
+/// The attacker sends this share of the requests that the site can refuse at full load.
 const ATTACK_SHARE: f64 = 0.5;
 
+/// Measures the requests per second for absent ids, and the customers during an attack. Does nothing if MariaDB is not
+/// installed.
 pub fn measure(bench: &mut Bench, folder: &Folder) -> Result<(), String> {
     let ids = if bench.quick { 10_000 } else { 1_000_000 };
     let Some(database) = Database::start(Kind::MariaDb, "0", folder, ids)? else { return Ok(()) };
     let shop = Service::shop(&database.url())?;
     let guard = Service::tamis(folder, shop.port, &database.source())?;
-    // The shop answers 404 for an absent id too, so the answer does not show that the guard has read the ids.
+    // The shop also responds with 404 to an absent id, so a 404 does not show that the guard has read the ids.
     guard.built_after(0)?;
     let plain = Service::nginx_site(folder, shop.port, None)?;
     let guarded = Service::nginx_site(folder, shop.port, Some(guard.authorize))?;

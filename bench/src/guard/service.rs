@@ -25,8 +25,8 @@ impl Service {
         Self::nginx_with(folder, core, &format!("location / {{ {answer}; }}"), "")
     }
 
-    /// Starts nginx on core 0 in front of a shop. With `guard`, nginx asks the guard on this port about each request, as
-    /// the page `docs/guard-beside.md` shows.
+    /// Starts nginx on core 0 in front of a shop. With `guard`, nginx asks the guard on this port about each request,
+    /// as the page `docs/guard-beside.md` shows.
     pub fn nginx_site(folder: &Folder, shop: u16, guard: Option<u16>) -> Result<Self, String> {
         let upstreams = format!(
             "upstream shop {{ server 127.0.0.1:{shop}; keepalive 64; }}\n\

@@ -1,5 +1,5 @@
-//! A shop without a guard: a service that reads each product from MariaDB. The program runs itself as this service, because
-//! a case measures the service as a separate process.
+//! A shop without a guard: a service that reads each product from MariaDB. The bench runs itself with [`ARGUMENT`] as
+//! this service, because a case needs the shop as a separate process on its own core.
 
 use std::net::{Ipv4Addr, SocketAddr};
 
