@@ -8,8 +8,8 @@
 //! | `redis` | [`RedisOptions`](redis::RedisOptions) | `WATCH` on the keys of a filter |
 //! | `sqlite` | [`SqliteOptions`](sqlite::SqliteOptions) | polls |
 //!
-//! `poll` contains the polling code that the three databases share. The guard adds one kind in its folder `fleet`: the
-//! leader.
+//! `poll` contains the polling code that the three databases share. `condition` contains the condition `where` of the
+//! sources that follow a log. The guard adds one kind in its folder `fleet`: the leader.
 
 #[cfg(feature = "databases")]
 pub(crate) mod condition;

@@ -233,6 +233,7 @@ mod tests {
         assert!(error.contains("panicked"), "{error}");
         assert_eq!(ids.state(), SyncState::Stale);
     }
+
     #[test]
     fn the_set_of_a_dropped_source_lacks_a_source() {
         // With the longest time, the state synced has no deadline.

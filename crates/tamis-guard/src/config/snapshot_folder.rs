@@ -15,8 +15,8 @@ const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_');
 /// The maximum length of a file name in bytes.
 const MAX_NAME: usize = 200;
 
-/// The folder that contains the snapshots of a guard, with one file per source. The folder is locked until this value is
-/// dropped, so that two guards do not overwrite each other's files.
+/// The folder that contains the snapshots of a guard, with one file per source. The folder is locked until this value
+/// is dropped, so that two guards do not overwrite each other's files.
 #[derive(Debug)]
 pub(crate) struct SnapshotFolder {
     path: PathBuf,
@@ -73,8 +73,8 @@ impl SnapshotFolder {
         self.path.join(Self::file_name(set).unwrap_or_default())
     }
 
-    /// Returns the path of the file for one of several sources of a set. The path depends on the name of the source, and
-    /// not on the other sources.
+    /// Returns the path of the file for one of several sources of a set. The path depends on the name of the source,
+    /// and not on the other sources.
     pub(crate) fn file_of_source(&self, set: &str, source: &str) -> PathBuf {
         let digest = format!("{:016x}.snapshot", xxh3_64(source.as_bytes()));
         self.file_of(set).with_extension(digest)

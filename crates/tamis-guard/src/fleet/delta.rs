@@ -16,8 +16,8 @@
 //! | | each change: its length and kind (LEB128: 4 × length + kind), its id |
 //! | 8 | XXH3 of all bytes before |
 //!
-//! The kinds of changes are 0 (inserted), 1 (deleted), 2 (recently inserted, as a program has reported) and 3 (a row was
-//! deleted, and another row may have the id).
+//! The kinds of changes are 0 (inserted), 1 (deleted), 2 (recently inserted, as a program has reported) and 3 (a row
+//! was deleted, and another row may have the id).
 
 use std::fmt;
 use std::time::Duration;

@@ -107,9 +107,9 @@ impl Evidence {
         self.finding() == Finding::Unproven
     }
 
-    /// Prepares the record for a generation that is about to be published. `contains` tests the ids of the set after the
-    /// publication, and `items` is their number. `needs_proof` is true if the ids come from a filter. The set must also
-    /// contain the ids that proved the set before the publication.
+    /// Prepares the record for a generation that is about to be published. `contains` tests the ids of the set after
+    /// the publication, and `items` is their number. `needs_proof` is true if the ids come from a filter. The set must
+    /// also contain the ids that proved the set before the publication.
     pub(crate) fn start(&self, needs_proof: bool, items: u64, contains: Contains<'_>) {
         if self.is_trusted {
             return;

@@ -39,8 +39,8 @@ const FIRST: usize = 0;
 ///
 /// [`from_ids`](Self::from_ids) creates a set of known ids. A [`Source`](crate::Source) fills an empty set and keeps
 /// the set in sync. Several sources can fill one set, for example the tables of a sharded database: see
-/// [`with_sources`](Self::with_sources) and [`Sources`](crate::Sources). The set stores the canonical text of each id: after `insert("007")`, a set of integers contains the
-/// id 7.
+/// [`with_sources`](Self::with_sources) and [`Sources`](crate::Sources). The set stores the canonical text of each id:
+/// after `insert("007")`, a set of integers contains the id 7.
 ///
 /// # Examples
 ///
@@ -129,8 +129,8 @@ impl IdSet {
         Ok(set)
     }
 
-    /// Creates an empty set with one source in the state [`SyncState::Warming`]. `options` is an [`IdType`](crate::IdType), or
-    /// [`IdSetOptions`] for other settings.
+    /// Creates an empty set with one source in the state [`SyncState::Warming`]. `options` is an
+    /// [`IdType`](crate::IdType), or [`IdSetOptions`] for other settings.
     ///
     /// While the set is warming, **every unknown id passes**, by the default [policy](crate::Policies). A
     /// [`Source`](crate::Source) fills the set and changes the state. A program without a source creates the set with
@@ -259,8 +259,8 @@ impl IdSet {
 
     /// Returns true if the set would stay [`Warming`](SyncState::Warming) or [`Stale`](SyncState::Stale): a
     /// [`Source`](crate::Source) of the set does not run, and the program has called neither
-    /// [`set_state`](Self::set_state) nor [`expect_pushes`](Self::expect_pushes). The inserts of a program do not change
-    /// the state.
+    /// [`set_state`](Self::set_state) nor [`expect_pushes`](Self::expect_pushes). The inserts of a program do not
+    /// change the state.
     #[must_use]
     pub fn lacks_source(&self) -> bool {
         matches!(self.worst_state(), SyncState::Warming | SyncState::Stale)
@@ -302,8 +302,8 @@ impl IdSet {
     }
 
     /// Starts a new generation for about `items` ids of the first source. The set also applies all changes after this
-    /// call to the new generation. The source [loads](crate::Loader) all ids that existed when this call began, and then
-    /// calls [`publish_generation`](Self::publish_generation).
+    /// call to the new generation. The source [loads](crate::Loader) all ids that existed when this call began, and
+    /// then calls [`publish_generation`](Self::publish_generation).
     ///
     /// If an earlier generation was started but not published, the set drops the earlier generation.
     ///

@@ -18,8 +18,8 @@ pub struct IdSetOptions {
     pub policies: Policies,
     /// The maximum number of requests in the negative cache. The value 0 turns the cache off. The guard refuses a
     /// request if the upstream service recently responded with 404 to the same request. A request takes at most 44
-    /// bytes, so a million requests take at most 44 MB. The cache has at most 16 requests per id. A full cache replaces random
-    /// requests.
+    /// bytes, so a million requests take at most 44 MB. The cache has at most 16 requests per id. A full cache replaces
+    /// random requests.
     pub negative_requests: u64,
     /// The time for which a request stays in the negative cache. A change of the id, a response with a status from 200
     /// to 299 for the id, and a new generation remove the request earlier. If the source does not report the changes of

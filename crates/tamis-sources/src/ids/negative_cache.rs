@@ -1,9 +1,9 @@
 //! Requests to which the upstream service responded with 404, although the filter contains their id.
 //!
-//! A false positive of the filter passes once: the cache then refuses the request. An attacker may have found a million
-//! ids that the filter misjudges. The cache therefore stores many responses for a long time, in 32 bytes and the space
-//! of an index per response. The cache stores digests of 128 bits with secret keys. A filter would take less memory,
-//! but the false positives of the filter would refuse ids that exist.
+//! A request with a false positive of the filter passes once: the cache then refuses the request. An attacker may have
+//! found a million ids that are false positives. The cache therefore stores many responses for a long time. An entry
+//! takes 32 bytes, and at most 12 bytes in the index. The cache stores digests of 128 bits with secret keys. A filter
+//! would take less memory, but the false positives of that filter would refuse ids that exist.
 //!
 //! # The request must be the same
 //!
@@ -28,7 +28,7 @@
 //!
 //! `remove` writes the counter before `remove` locks the shard. `insert` reads the counter while `insert` has the lock.
 //! If `insert` has the lock first, `remove` removes the entry. If `remove` has the lock first, `insert` reads the new
-//! time. In both orders, the cache has no entry of the id when `remove` returns.
+//! time. In both orders, the cache has no entry of an earlier request for the id when `remove` returns.
 //!
 //! The guard may contain an id before the upstream service finds the id, because the service may read from a lagging
 //! replica or cache. Therefore the cache does not store a 404 for an id that was changed recently.

@@ -90,8 +90,8 @@ pub struct Run {
 }
 
 impl Run {
-    /// Returns the set that the source fills. Other sources may fill the same set. A reader must therefore change the ids
-    /// only through the methods of `Run`, which change the ids of this source.
+    /// Returns the set that the source fills. Other sources may fill the same set. A reader must therefore change the
+    /// ids only through the methods of `Run`, which change the ids of this source.
     #[must_use]
     pub fn ids(&self) -> &IdSet {
         &self.ids

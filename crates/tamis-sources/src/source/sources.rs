@@ -51,8 +51,7 @@ pub struct Sources {
 }
 
 impl Sources {
-    /// Starts the sources of a set. The set was created for this number of sources by
-    /// [`IdSet::with_sources`].
+    /// Starts the sources of a set. The set was created for this number of sources by [`IdSet::with_sources`].
     ///
     /// # Panics
     ///
@@ -80,8 +79,8 @@ impl Sources {
 
     /// Returns the status of all sources together. With one source, the method returns the status of this source.
     ///
-    /// The numbers of reads, rows, generations and failures are sums. The lag, and the ages of the generation and of the
-    /// snapshot, are the largest values of a source. An error begins with the name of its source.
+    /// The numbers of reads, rows, generations and failures are sums. The lag, and the ages of the generation and of
+    /// the snapshot, are the largest values of a source. An error begins with the name of its source.
     #[must_use]
     pub fn status(&self) -> SourceStatus {
         if let [(_, source)] = &self.all[..] {

@@ -27,7 +27,7 @@ enum Step {
     Deliver,
     /// The source begins a full read.
     Begin,
-    /// The full read ends. Each row was read at the begin.
+    /// The full read ends. Each row was read at the start of the full read.
     End,
     /// The source queries the end of the log.
     Ask,
@@ -177,8 +177,8 @@ fn orders(left: usize, right: usize, order: &mut Vec<bool>, each: &mut dyn FnMut
     }
 }
 
-/// Runs two scripts in each order, after the steps `before`. Both tables begin with the id 7. At the end, the sources know
-/// all commits, so the set has exactly the ids of both tables. Returns the number of orders.
+/// Runs two scripts in each order, after the steps `before`. Both tables begin with the id 7. At the end, the sources
+/// know all commits, so the set has exactly the ids of both tables. Returns the number of orders.
 fn run(before: &[(usize, Step)], first: &[Step], second: &[Step]) -> usize {
     let mut count = 0;
     orders(first.len(), second.len(), &mut Vec::new(), &mut |order| {
@@ -213,8 +213,8 @@ fn run(before: &[(usize, Step)], first: &[Step], second: &[Step]) -> usize {
 #[test]
 fn no_order_of_the_steps_of_two_sources_refuses_an_id_of_either_table() {
     use Step::{Ask, Begin, Delete, Deliver, End, Insert, Lose, Renew};
-    // The first table deletes the id 7 and renews its generation. The second table keeps the id 7, and loses its log and
-    // an insert. One of the two sources is synced before.
+    // The first table deletes the id 7 and renews its generation. The second table keeps the id 7, and loses its log
+    // and an insert. One of the two sources is synced before.
     let synced = |number| [(number, Begin), (number, End), (number, Ask)];
     let renewed = [Begin, End, Delete(7), Renew, Begin, Deliver, End, Ask];
     let lost = [Begin, End, Insert(3), Lose, Begin, End, Ask];

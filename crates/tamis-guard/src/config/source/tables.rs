@@ -65,7 +65,8 @@ fn expand(name: &str, tables: &mut Vec<String>) -> Result<(), String> {
     if (last - first) as usize >= MAX_TABLES {
         return Err(too_many());
     }
-    // `width` adds leading zeros. The numbers of a range without leading zeros have at least the width of the first number.
+    // `width` adds leading zeros. The numbers of a range without leading zeros have at least the width of the first
+    // number.
     tables.extend((first..=last).map(|number| format!("{before}{number:0width$}{after}")));
     Ok(())
 }

@@ -65,8 +65,8 @@ impl IdSet {
         self.apply_to(sources, kind, key)
     }
 
-    /// Applies a change that a source reports, as [`apply_change`](Self::apply_change) does. A deletion changes only the
-    /// ids of this source, because another source may still contain the id.
+    /// Applies a change that a source reports, as [`apply_change`](Self::apply_change) does. A deletion changes only
+    /// the ids of this source, because another source may still contain the id.
     pub(crate) fn apply_change_of(
         &self,
         source: usize,

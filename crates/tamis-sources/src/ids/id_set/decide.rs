@@ -153,8 +153,8 @@ impl IdSet {
     ///
     /// The set ignores the 404 if the id was changed after [`passed`](Self::passed) was called, or within
     /// [`IdSetOptions::recent_for`](crate::IdSetOptions::recent_for) before the response. The upstream service may read
-    /// an inserted id from a replica that lags. The set also ignores the 404 if the columns of its sources have different
-    /// collations.
+    /// an inserted id from a replica that lags. The set also ignores the 404 if the columns of its sources have
+    /// different collations.
     pub fn not_found(&self, id: &[u8], passed: Passed, request: RequestKey) {
         if let Some(key) = self.negative_key(id) {
             self.negative.insert(&key, passed, request);

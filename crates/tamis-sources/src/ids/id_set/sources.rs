@@ -1,4 +1,5 @@
-//! What the sources of a set report. Each source has a number, which is the index of its ids in the set.
+//! The methods with which the sources of a set report their state and their generations. Each source has a number: the
+//! index of the ids of the source in the set.
 
 use std::sync::Arc;
 use std::time::Instant;

@@ -7,17 +7,17 @@
 //!
 //! The entries are in one vector without gaps: the last entry fills the gap of a removed entry.
 //!
-//! A full shard replaces a **random** entry. If a full shard replaced the oldest entry, an attacker with slightly more
-//! misjudged ids than entries would get every request through, by sending the requests in a fixed order: the shard
-//! would always drop the request that comes next.
+//! A full shard replaces a **random** entry. If a full shard replaced the oldest entry, an attacker could have slightly
+//! more false positives than the shard has entries, and send the requests in a fixed order. The shard would then always
+//! drop the request that comes next, and every request would pass.
 
 use hashbrown::HashTable;
 
 /// The maximum number of requests that the cache stores for one id.
 pub(super) const MAX_REQUESTS: usize = 16;
 
-/// The number of entries whose age an insert tests. The number is above 1, so that the inserts remove expired entries
-/// faster than they add entries.
+/// The number of entries whose age an insert tests. The number is above 1, so that inserts remove expired entries
+/// faster than inserts add entries.
 const TESTED: usize = 2;
 
 /// A 404 response.

@@ -121,8 +121,7 @@ fn the_memory_is_bounded() {
     }
 }
 
-/// An attacker repeats more requests than the previous default of the cache, more slowly than the previous default of
-/// the time.
+/// An attacker repeats 150,000 requests, with a pause of 100 seconds between two rounds.
 #[test]
 fn each_request_of_a_large_attack_passes_once() {
     const IDS: u32 = 150_000;

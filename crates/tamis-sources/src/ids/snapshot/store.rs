@@ -62,8 +62,8 @@ impl SnapshotStore {
         self.saved.lock().is_none_or(|saved| saved.elapsed() >= self.options.every)
     }
 
-    /// Reads the snapshot. Returns `None` if the file does not exist. `source` is the identity of the source, `id` is the
-    /// type of the ids, and `rate` is the false positive rate of the source.
+    /// Reads the snapshot. Returns `None` if the file does not exist. `source` is the identity of the source, `id` is
+    /// the type of the ids, and `rate` is the false positive rate of the source.
     ///
     /// # Errors
     ///

@@ -161,7 +161,7 @@ impl<'t> Parser<'t> {
                 let (name, after) = rest[1..].split_once(quote).ok_or_else(|| self.unexpected())?;
                 if after.starts_with(quote) || name.contains(char::is_control) {
                     return Err(InvalidCondition(
-                        "a column whose name has a quote or a control character is not possible"
+                        "the name of a column must not contain a quote or a control character"
                             .to_owned(),
                     ));
                 }
@@ -196,7 +196,7 @@ impl<'t> Parser<'t> {
             })?;
             self.rest = after;
             if text.contains(['\\', '\0']) {
-                let message = "a text with a backslash or a zero byte is not possible";
+                let message = "a text must not contain a backslash or a zero byte";
                 return Err(InvalidCondition(message.to_owned()));
             }
             return Ok(Literal::Text(text));
@@ -265,8 +265,8 @@ impl<'t> Parser<'t> {
     }
 }
 
-/// Splits a text in single quotes, such as `'it''s'`, from the rest. Returns the text without its quotes. Returns `None`
-/// if `text` does not begin with a quote, or if there is no closing quote.
+/// Splits a text in single quotes, such as `'it''s'`, from the rest. Returns the text without its quotes. Returns
+/// `None` if `text` does not begin with a quote, or if there is no closing quote.
 pub(crate) fn split_quoted(text: &str) -> Option<(String, &str)> {
     let mut rest = text.strip_prefix('\'')?;
     let mut value = String::new();
@@ -312,7 +312,7 @@ mod tests {
             ("status = \"a\"", "write texts in single quotes, at \"\\\"a\\\"\""),
             ("status = 'a", "the text \"'a\" has no closing quote"),
             ("status = 'a''", "the text \"'a''\" has no closing quote"),
-            (r"status = 'a\'", "a text with a backslash or a zero byte is not possible"),
+            (r"status = 'a\'", "a text must not contain a backslash or a zero byte"),
             ("p.status = 1", "write the column after \"p\" without the name of its table"),
             ("price > 1.5", "it cannot be read from \"1.5\" on"),
             ("n = 123456789012345678901234567890", "it cannot be read from"),

@@ -1,5 +1,5 @@
-//! Writes a condition as SQL. Each name and each value of the SQL comes from the parsed condition, so the SQL contains no
-//! other text of the configuration.
+//! Writes a condition as SQL. Each name and each value of the SQL comes from the parsed condition, so the SQL contains
+//! no other text of the configuration.
 
 use std::fmt;
 

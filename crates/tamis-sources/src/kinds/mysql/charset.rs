@@ -1,5 +1,5 @@
-//! The character sets of text columns. The log contains a text in the character set of its column, and queries return the
-//! text in UTF-8.
+//! The character sets of text columns. The log contains a text in the character set of its column, and queries return
+//! the text in UTF-8.
 
 use std::borrow::Cow;
 
@@ -13,7 +13,7 @@ pub(super) enum Charset {
     /// `latin1` is Windows-1252.
     Latin1,
     Gbk,
-    /// A part of GBK.
+    /// The character set `gb2312`, which is a part of GBK.
     Gb2312,
 }
 
@@ -44,7 +44,7 @@ impl Charset {
     }
 
     /// Tests whether a text has only ASCII and Chinese characters. MySQL and the WHATWG encoding decode the Chinese
-    /// characters equally, but some signs differently.
+    /// characters to the same characters, but some punctuation and symbols to different characters.
     fn has_only_characters(self, text: &[u8]) -> bool {
         let mut bytes = text.iter();
         while let Some(&lead) = bytes.next() {
@@ -52,7 +52,8 @@ impl Charset {
                 continue;
             }
             let Some(&trail) = bytes.next() else { return false };
-            // WHATWG assigns the five codes after the last character of the first level.
+            // The WHATWG encoding has characters for the five codes after the last character of the first level, and
+            // MySQL has none.
             let is_assigned = !(lead == 0xD7 && trail >= 0xFA);
             let is_simplified = matches!(lead, 0xB0..=0xF7) && trail >= 0xA1 && is_assigned;
             let is_other =

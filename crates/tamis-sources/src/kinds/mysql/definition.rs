@@ -55,7 +55,8 @@ pub(super) fn unlogged_values(
     };
     let key = keys.into_iter().find_map(|key| {
         let at = key.columns.iter().position(|it| it.eq_ignore_ascii_case(column));
-        // An id that becomes NULL is no id any more, but a row with NULL may satisfy the condition.
+        // NULL is not an id, so a foreign key that sets the id to NULL adds no id. But a row with NULL in a column of
+        // the condition may satisfy the condition.
         let changes_column = at.is_some()
             && match column_use {
                 ColumnUse::Id => key.actions.contains("ON UPDATE CASCADE"),

@@ -23,12 +23,12 @@ pub struct MysqlOptions {
     pub primary: Option<String>,
     /// The name of the table in the database of the URL.
     pub table: String,
-    /// The column that contains the ids. The type is an integer, `DECIMAL` without a fraction, a text, or `BINARY(16)` or
-    /// `UUID` for UUIDs.
+    /// The column that contains the ids. The type is an integer, `DECIMAL` without a fraction, a text, or `BINARY(16)`
+    /// or `UUID` for UUIDs.
     pub column: String,
     /// The condition for rows that count, such as `deleted_at IS NULL`. The source accepts comparisons of integers and
     /// texts, `IN`, `IS NULL`, `NOT`, `AND`, `OR` and parentheses, because the source also tests each row of the log.
-    /// For a polled table, the condition may be any SQL, and the source does not check it.
+    /// For a polled table, the condition may be any SQL, and the source does not check the SQL.
     pub condition: Option<String>,
     /// True if requests write each text id exactly as the table stores it. If the field is false, every text passes
     /// that is equal to an id under the collation of the column.

@@ -1,8 +1,8 @@
 //! Extracts the ids from the row events of the binary log.
 //!
 //! A row event refers to a table map, which contains the types of the columns. A value in a row has no length prefix,
-//! so the decoder skips each column by its type. The decoder does not decode any column except the id and the columns of
-//! the condition.
+//! so the decoder skips each column by its type. The decoder does not decode any column except the id and the columns
+//! of the condition.
 //!
 //! ```text
 //! TABLE_MAP   table id 6 │ flags 2 │ len, database, 0 │ len, table, 0 │ columns │ types │ len, metadata │ …

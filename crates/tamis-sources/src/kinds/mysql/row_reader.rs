@@ -40,8 +40,8 @@ impl RowReader {
         Ok(Self { connection, options: options.clone() })
     }
 
-    /// Passes the id of each row that satisfies `condition` and the condition of the source to `each`. All rows come from one snapshot. `None` stands
-    /// for NULL. After an error, the reader must not be used again.
+    /// Passes the id of each row to `each`, if the row satisfies `condition` and the condition of the source. All rows
+    /// come from one snapshot. `None` stands for NULL. After an error, the reader must not be used again.
     pub(super) async fn each_row(
         &mut self,
         table: &Table,

@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn types_are_compared_only_if_their_order_is_known() {
+    fn types_are_compared_only_if_their_equality_is_known() {
         assert_eq!(field_kind("varchar", false, true), FieldKind::Text(Fold::Exact));
         assert_eq!(field_kind("varchar", false, false), FieldKind::Other);
         assert_eq!(field_kind("citext", false, true), FieldKind::Text(Fold::Case));

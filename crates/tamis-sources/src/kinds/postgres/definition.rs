@@ -69,8 +69,9 @@ pub(super) fn server_state_sql() -> String {
 }
 
 /// A hash of the table definition. The definition consists of the relation and its files, its column and the columns of
-/// the condition, unique indexes, publication, subscriptions, partitions and parent tables. If the hash changes, the stream may have missed ids. For
-/// example, rows that are inserted between `SET UNLOGGED` and `SET LOGGED` are in new files but not in the log.
+/// the condition, unique indexes, publication, subscriptions, partitions and parent tables. If the hash changes, the
+/// stream may have missed ids. For example, rows that are inserted between `SET UNLOGGED` and `SET LOGGED` are in new
+/// files but not in the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Definition(pub(super) i64);
 

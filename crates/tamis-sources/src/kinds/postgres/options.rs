@@ -21,8 +21,8 @@ pub struct PostgresOptions {
     /// The column that contains the ids. The type is an integer, `numeric(N, 0)`, a text, or `uuid`.
     pub column: String,
     /// The condition for rows that count, such as `deleted_at IS NULL`. The source accepts comparisons of integers,
-    /// booleans and texts, `IN`, `IS NULL`, `NOT`, `AND`, `OR` and parentheses, because the source also tests each row of
-    /// the stream. For a polled table, the condition may be any SQL, and the source does not check it.
+    /// booleans and texts, `IN`, `IS NULL`, `NOT`, `AND`, `OR` and parentheses, because the source also tests each row
+    /// of the stream. For a polled table, the condition may be any SQL, and the source does not check the SQL.
     pub condition: Option<String>,
     /// True if requests write each text id exactly as the table stores it. Set this field for a column that compares
     /// different texts as equal: `citext`, or a nondeterministic collation.

@@ -42,8 +42,9 @@ pub(super) struct Transaction<'r> {
 enum Unusable {
     /// A change arrived before the definition of its relation, or has other columns than the definition.
     Undefined,
-    /// The log contains only the key of a deleted row, and the id is not part of the key. Or the log does not contain the
-    /// long id of a row that an update may have moved into the condition or out of it.
+    /// The log contains only the key of a deleted row, and the id is not part of the key. Or the log does not contain
+    /// the long id of an updated row, and the source has a condition, which the update may have changed from true to
+    /// false.
     NoIdentity,
 }
 
@@ -122,15 +123,15 @@ impl<'r> Transaction<'r> {
 
     /// Returns the values before and after an update. The first value is NULL if the id is unchanged and the row
     /// satisfies the condition. The second value is NULL if the row does not satisfy the condition. The second value is
-    /// `Unchanged` only if the server has sent no old row. Servers before 14.2, 13.6 and 12.10 send no old row if a long
-    /// id is unchanged.
+    /// `Unchanged` only if the server has sent no old row. Servers before 14.2, 13.6 and 12.10 send no old row if a
+    /// long id is unchanged.
     fn update(&self, old: Option<Old>, new: &Tuple) -> Result<(Value, Value), Unusable> {
         let may_hold = self.may_hold(new);
         let new = self.value(new)?;
         let old = old.map_or(Ok(Value::Null), |old| self.old_value(&old))?;
         let new = match new {
             Value::Unchanged if old != Value::Null => old.clone(),
-            // The update may have moved the row into the condition or out of it.
+            // The update may have changed the result of the condition.
             Value::Unchanged if self.table.condition.is_some() => return Err(Unusable::NoIdentity),
             new => new,
         };

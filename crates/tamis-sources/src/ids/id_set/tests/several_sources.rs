@@ -22,11 +22,11 @@ impl Random {
 #[derive(Default)]
 struct Exact {
     ids: HashSet<usize>,
-    /// The ids at the begin of the running full read.
+    /// The ids at the start of the running full read.
     full_read: Option<HashSet<usize>>,
     /// Ids that the program has inserted, and that the current generation contains. Only the first source has them.
     pushed: HashSet<usize>,
-    /// The pushed ids since the begin of the running full read.
+    /// The pushed ids since the start of the running full read.
     pushed_since: HashSet<usize>,
     state: SyncState,
 }

@@ -79,8 +79,8 @@ pub(super) struct Described {
 pub(super) struct Relations {
     /// True if an index of the table itself is unique.
     pub(super) is_unique: bool,
-    /// True if the log contains only the id column of each deleted row. If the field is true, the publication may have a
-    /// list of columns: the id column and the columns of the condition.
+    /// True if the log contains only the id column of each deleted row. If the field is true, the publication may have
+    /// a list of columns: the id column and the columns of the condition.
     pub(super) may_list_columns: bool,
 }
 
