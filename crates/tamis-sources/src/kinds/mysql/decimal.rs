@@ -9,27 +9,25 @@ pub(super) fn decimal_bytes(digits: usize) -> usize {
     digits / 9 * 4 + DIGIT_BYTES[digits % 9]
 }
 
-/// Returns the text of a DECIMAL without a fraction. Returns `None` for bytes that the server does not write.
+/// Returns the text of a DECIMAL with `digits` digits and without a fraction. Returns `None` if the number of bytes is
+/// wrong.
 ///
 /// The first group has the digits that do not fill a group of 9. Each group is a big-endian integer. The first bit is 1
 /// for a positive number. In a negative number, all bits are inverted.
 pub(super) fn decimal_text(stored: &[u8], digits: usize) -> Option<String> {
+    if stored.len() != decimal_bytes(digits) {
+        return None;
+    }
     let mut bytes = stored.to_vec();
     let is_negative = *bytes.first()? & 0x80 == 0;
     if is_negative {
         bytes.iter_mut().for_each(|byte| *byte = !*byte);
     }
     bytes[0] ^= 0x80;
-    let (first, mut rest) = bytes.split_at_checked(DIGIT_BYTES[digits % 9])?;
     let number = |group: &[u8]| group.iter().fold(0, |number, byte| number << 8 | u32::from(*byte));
+    let (first, groups) = bytes.split_at(DIGIT_BYTES[digits % 9]);
     let mut text = number(first).to_string();
-    while let Some((group, after)) = rest.split_at_checked(4) {
-        text += &format!("{:09}", number(group));
-        rest = after;
-    }
-    if !rest.is_empty() || text.len() > digits + 10 {
-        return None;
-    }
+    text.extend(groups.chunks(4).map(|group| format!("{:09}", number(group))));
     let text = text.trim_start_matches('0');
     Some(match text {
         "" => "0".to_owned(),
@@ -52,6 +50,7 @@ mod tests {
             (2, &[0x80 + 42], Some("42")),
             (9, &[0x80, 0, 0, 7], Some("7")),
             (9, &[0x80, 0, 0], None),
+            (9, &[0x80, 0, 0, 7, 0, 0, 0, 7], None),
             (10, &[0x81, 0x0D, 0xFB, 0x38, 0xD2, 1], None),
             (10, &[], None),
         ] {
