@@ -2,21 +2,11 @@
 
 use std::collections::HashSet;
 
+use tamis_testing::Random;
+
 use super::*;
 use crate::audit::binomial::upper_tail;
 use crate::ids::change_kind::ChangeKind;
-
-/// Pseudorandom numbers (xorshift64).
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, end: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 % end as u64) as usize
-    }
-}
 
 /// The exact ids of one source.
 #[derive(Default)]
