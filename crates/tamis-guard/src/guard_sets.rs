@@ -192,7 +192,7 @@ impl RunningSet {
             items: source.items(),
             status: source.status(),
         });
-        if self.ids.sources() > 1 { all.collect() } else { Vec::new() }
+        if self.ids.source_count() > 1 { all.collect() } else { Vec::new() }
     }
 
     fn set_lists(&self, config: &SetConfig) {

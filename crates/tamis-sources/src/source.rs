@@ -106,7 +106,7 @@ impl Source {
     pub fn status(&self) -> SourceStatus {
         let (ids, snapshots) = (&self.run.ids, self.run.snapshots.status());
         let status = self.run.progress.lock().status(ids.state_of(self.run.number));
-        let reason = || if ids.sources() == 1 { ids.evidence().reason() } else { None };
+        let reason = || if ids.source_count() == 1 { ids.evidence().reason() } else { None };
         let last_error = status.last_error.or_else(reason);
         SourceStatus { snapshots, last_error, ..status }
     }

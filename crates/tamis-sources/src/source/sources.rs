@@ -63,7 +63,7 @@ impl Sources {
         kinds: impl IntoIterator<Item = (Arc<dyn SourceKind>, SourceOptions)>,
     ) -> Self {
         let kinds: Vec<_> = kinds.into_iter().collect();
-        assert_eq!(kinds.len(), ids.sources(), "the set was created for its sources");
+        assert_eq!(kinds.len(), ids.source_count(), "the set was created for its sources");
         let start = |(number, (kind, options)): (usize, (Arc<dyn SourceKind>, SourceOptions))| {
             let name = kind.name();
             (name, Source::start_numbered(Arc::clone(&ids), number, kind, options))

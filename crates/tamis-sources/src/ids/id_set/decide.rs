@@ -55,8 +55,13 @@ impl IdSet {
         if self.is_next(id) {
             return Verdict::Pass(PassReason::Next);
         }
+        self.decide_unknown(self.state_at_now(state))
+    }
+
+    /// Returns the state of the set for a decision now. `read` combines the states of all sources.
+    fn state_at_now(&self, read: ReadState) -> SyncState {
         // All sources have the same clock.
-        self.decide_unknown(self.seen(self.sources[FIRST].state.at_now(state)))
+        self.seen(self.sources[FIRST].state.at_now(read))
     }
 
     /// Tests whether an id was created recently. An insert stores the key of the id under each fold.
@@ -176,6 +181,6 @@ impl IdSet {
         let reads = self.sources.iter().map(|source| source.state.read());
         let state = reads.fold(ReadState::BEST, ReadState::worse);
         self.negative_key(id).is_some_and(|key| self.negative.contains(&key, request))
-            && self.seen(self.sources[FIRST].state.at_now(state)).is_complete()
+            && self.state_at_now(state).is_complete()
     }
 }

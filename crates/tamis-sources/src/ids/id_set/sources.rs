@@ -12,7 +12,7 @@ use crate::ids::state::SyncState;
 impl IdSet {
     /// Returns the number of sources for which the set was created.
     #[must_use]
-    pub fn sources(&self) -> usize {
+    pub fn source_count(&self) -> usize {
         self.sources.len()
     }
 
