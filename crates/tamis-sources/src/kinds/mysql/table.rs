@@ -122,7 +122,8 @@ pub(super) async fn find_table(
              for UUIDs are possible"
         ));
     };
-    if kind == ColumnKind::Uuid {
+    // Queries return a UUID as a text. Only the log has its bytes.
+    if kind == ColumnKind::Uuid && options.poll.is_none() {
         let version: Option<String> =
             connection.query_first("SELECT VERSION()").await.map_err(explained)?;
         check_uuids(&version.unwrap_or_default())?;
