@@ -63,7 +63,7 @@ fn a_source_ends_at_once_while_its_read_waits_for_the_server() {
     let source = start(&id_set(integers()), &reread(&shop.table("slow")));
     let mut other = shop.open();
     let sleeps = "SELECT INFO FROM information_schema.PROCESSLIST \
-        WHERE STATE = 'User sleep' AND INFO LIKE '%WHERE TRUE'";
+        WHERE STATE = 'User sleep' AND INFO LIKE '%WHERE TRUE AND (TRUE)'";
     wait_until(&source, "the read begins", || !other.texts(sleeps).is_empty());
     let begun = Instant::now();
     drop(source);
