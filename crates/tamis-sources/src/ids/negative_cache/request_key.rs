@@ -49,9 +49,9 @@ impl RequestKey {
         }
         let mut hasher = *HASHER;
         let mut write = |bytes: &[u8]| {
+            // A header value may contain each byte from 0x80 to 0xff, so no byte separates the parts unambiguously.
+            hasher.write_u64(bytes.len() as u64);
             hasher.write(bytes);
-            // The byte 0xff never occurs in a request head, so it separates the parts unambiguously.
-            hasher.write_u8(0xff);
         };
         write(parts.method.as_str().as_bytes());
         write(parts.uri.authority().map_or(&b""[..], |host| host.as_str().as_bytes()));
@@ -108,6 +108,14 @@ pub(super) mod tests {
         ] {
             assert_ne!(plain, key(uri, headers), "{uri} {headers:?}");
         }
+        // A part must not look like several parts.
+        let split = Request::builder().uri("/products/7").header("host", "a");
+        let joined = http::HeaderValue::from_bytes(b"a\xffcookie\xffuser=1").unwrap();
+        let joined = Request::builder().uri("/products/7").header("host", joined);
+        let of = |request: http::request::Builder| {
+            RequestKey::of(&request.body(()).unwrap().into_parts().0).unwrap()
+        };
+        assert_ne!(of(joined), of(split.header("cookie", "user=1")));
         let post = Request::builder().method("POST").uri("/products/7").body(()).unwrap();
         assert_eq!(RequestKey::of(&post.into_parts().0), None);
     }
