@@ -7,6 +7,7 @@ use tamis_sources::{IdSet, Source, SourceOptions, SyncState};
 
 use crate::checker::*;
 use crate::server::Shop;
+use crate::stories::conditions::on;
 use crate::stories::follow::{follow, follow_patiently, refused, reread, shop, shop_with};
 
 #[test]
@@ -92,6 +93,24 @@ fn a_column_that_is_renamed_or_dropped_makes_the_set_stale() {
     shop.run("ALTER TABLE products ADD COLUMN price int, DROP COLUMN name");
     shop.after(&ids, &source, "INSERT INTO products VALUES (501)", &[501], &[]);
     assert_eq!(source.status().generations, before);
+}
+
+#[test]
+fn labels_that_are_renamed_change_the_rows_that_satisfy_a_condition() {
+    let mut shop = shop();
+    shop.run(
+        "CREATE TYPE state AS ENUM ('draft', 'active');
+        CREATE TABLE posts (id int PRIMARY KEY, state state);
+        INSERT INTO posts VALUES (1, 'active'), (2, 'draft');
+        ALTER PUBLICATION tamis_guard ADD TABLE posts",
+    );
+    let (ids, source) = follow(&on(&shop.table("posts"), "state = 'active'"));
+    assert!(has(&ids, 1) && !has(&ids, 2));
+    shop.run(
+        "BEGIN; ALTER TYPE state RENAME VALUE 'active' TO 'old';
+        ALTER TYPE state RENAME VALUE 'draft' TO 'active'; COMMIT",
+    );
+    wait_until(&source, "renamed", || has(&ids, 2) && !has(&ids, 1));
 }
 
 /// Starts a source of a table `loose` with the ids 1 and 2, whose index `one` can be dropped.

@@ -24,9 +24,10 @@ pub(super) struct TestedColumn {
     pub(super) kind: FieldKind,
 }
 
-/// Returns the name of a column in the catalog. The server converts a name without quotes to lowercase.
+/// Returns the name of a column in the catalog. The server converts the ASCII letters of a name without quotes
+/// to lowercase.
 pub(super) fn catalog_name(column: &ColumnName) -> String {
-    if column.is_quoted { column.name.clone() } else { column.name.to_lowercase() }
+    if column.is_quoted { column.name.clone() } else { column.name.to_ascii_lowercase() }
 }
 
 /// Returns how the server compares the values of a column type. `is_exact` is true if the column never compares

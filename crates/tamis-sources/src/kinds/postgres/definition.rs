@@ -55,6 +55,11 @@ pub(super) fn server_state_sql() -> String {
           ORDER BY a.attrelid, a.attnum)
         FROM tree JOIN pg_attribute a ON a.attrelid = tree.oid
         WHERE a.attname = ANY ($6::text[]) AND NOT a.attisdropped),
+      (SELECT string_agg(concat_ws(':', e.oid, e.enumlabel), ' ' ORDER BY e.oid)
+        FROM pg_enum e WHERE e.enumtypid IN (SELECT COALESCE(NULLIF(t.typbasetype, 0), t.oid)
+          FROM named JOIN pg_attribute a ON a.attrelid = named.oid
+          JOIN pg_type t ON t.oid = a.atttypid
+          WHERE a.attname = ANY ($6::text[]) AND NOT a.attisdropped)),
       (SELECT concat_ws(':', p.oid, p.xmin) FROM publication p),
       (SELECT string_agg(concat_ws(':', r.oid, r.xmin), ' ' ORDER BY r.oid)
         FROM pg_publication_rel r JOIN publication p ON p.oid = r.prpubid
@@ -69,9 +74,9 @@ pub(super) fn server_state_sql() -> String {
 }
 
 /// A hash of the table definition. The definition consists of the relation and its files, its column and the columns of
-/// the condition, unique indexes, publication, subscriptions, partitions and parent tables. If the hash changes, the
-/// stream may have missed ids. For example, rows that are inserted between `SET UNLOGGED` and `SET LOGGED` are in new
-/// files but not in the log.
+/// the condition, the labels of their enum types (`RENAME VALUE` changes the values of rows), unique indexes, publication,
+/// subscriptions, partitions and parent tables. If the hash changes, the stream may have missed ids. For example, rows
+/// that are inserted between `SET UNLOGGED` and `SET LOGGED` are in new files but not in the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Definition(pub(super) i64);
 
