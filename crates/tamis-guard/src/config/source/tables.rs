@@ -51,7 +51,9 @@ fn expand(name: &str, tables: &mut Vec<String>) -> Result<(), String> {
     let (range, after) = rest.split_once('}').ok_or_else(expected)?;
     let (first, last) = range.split_once("..").ok_or_else(expected)?;
     let number = |text: &str| {
-        let is_number = !text.is_empty() && text.bytes().all(|digit| digit.is_ascii_digit());
+        // A name of a table has at most 64 characters.
+        let is_number =
+            (1..=64).contains(&text.len()) && text.bytes().all(|digit| digit.is_ascii_digit());
         text.parse::<u32>().ok().filter(|_| is_number).ok_or_else(expected)
     };
     if after.contains(['{', '}']) {
@@ -114,6 +116,7 @@ mod tests {
             (&["a_{+1..2}"], "has no range"),
             (&["a_{"], "has no range"),
             (&["a_{}"], "has no range"),
+            (&[&format!("a_{{{}..1}}", "0".repeat(70_000))], "has no range"),
         ] {
             let message = expanded(names).unwrap_err();
             assert!(message.contains(expected), "{names:?}: {message}");
