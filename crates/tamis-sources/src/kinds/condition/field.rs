@@ -134,7 +134,9 @@ impl TextValue {
         if field == self.text {
             return Truth::TRUE;
         }
-        if self.is_ascii && !field.is_ascii() {
+        // In `gbk_chinese_ci` and `gb2312_chinese_ci`, the tilde is equal to the letter Y.
+        let is_uncertain = |text: &[u8]| !text.is_ascii() || text.contains(&b'~');
+        if self.is_ascii && (is_uncertain(field) || is_uncertain(&self.text)) {
             return Truth::TRUE_OR_FALSE;
         }
         match *self.fold.key(field) == *self.key {

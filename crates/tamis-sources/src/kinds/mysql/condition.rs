@@ -184,9 +184,9 @@ fn stored(column: &Column) -> (Stored, FieldKind) {
     }
 }
 
-/// Returns the labels of a type such as `enum('a','it''s')`. Returns `None` if the type cannot be read.
+/// Returns the labels of a type such as `enum('a','it''s')`. Returns `None` if the type cannot be read, or if a label has
+/// an escape: the server writes a line end in a label as `\n`.
 fn labels(column_type: &str) -> Option<Vec<String>> {
-    // The server may write a backslash or a control character of a label as an escape, so the label is not certain.
     if column_type.contains('\\') {
         return None;
     }
@@ -228,6 +228,7 @@ mod tests {
             column("gone", "datetime", "datetime", ""),
             column("latin", "varchar", "varchar(9)", "latin1_swedish_ci"),
             column("chinese", "varchar", "varchar(9)", "gbk_bin"),
+            column("chinese_ci", "varchar", "varchar(9)", "gbk_chinese_ci"),
         ]
     }
 
@@ -266,6 +267,11 @@ mod tests {
             ("latin = 'active'", 7, b"\xE4ctive", true),
             ("latin <> 'active'", 7, b"\xE4ctive", true),
             ("chinese = 'active'", 8, b"Active", false),
+            // In the collation of the column, the tilde is equal to Y.
+            ("chinese_ci = 'y'", 9, b"~", true),
+            ("chinese_ci = '~'", 9, b"Y", true),
+            ("chinese_ci <> 'y'", 9, b"~", true),
+            ("chinese_ci = 'n'", 9, b"y", false),
             ("chinese = 'active'", 8, b"active", true),
         ] {
             assert_eq!(may_hold(text, &[(index, Some(bytes))]), expected, "{text} {bytes:?}");

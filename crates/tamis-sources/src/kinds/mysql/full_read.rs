@@ -122,8 +122,11 @@ impl Server {
                 let (Some(low), Some(high)) = (number(low), number(high)) else {
                     return Ok(Vec::new());
                 };
-                let (width, count) = (high - low, i128::from(ranges));
-                (1..count).map(|i| (low + width * i / count).to_string()).collect()
+                // A DECIMAL may have 65 digits. The step is slightly too short, so the last range is slightly longer.
+                let step = high / i128::from(ranges) - low / i128::from(ranges);
+                // The product may overflow, but the sum is between `low` and `high`.
+                let bound = |i| low.wrapping_add(step.wrapping_mul(i));
+                (1..i128::from(ranges)).map(|i| bound(i).to_string()).collect()
             }
             // The bounds would have to be UUIDs in the order of MariaDB.
             ColumnKind::Uuid => Vec::new(),

@@ -134,7 +134,8 @@ impl Server {
                  STORED, name a column from which it is computed, or poll the table with follow = \"poll\""
             ));
         }
-        if column_type.contains("COMPRESSED") {
+        // The label of an ENUM may be `compressed`.
+        if column_type.contains("COMPRESSED") && !column_type.starts_with("ENUM(") {
             return refuse(format!(
                 "{table}.{column} is COMPRESSED, and the guard cannot read such values in the binary log; name \
                  another column, or poll the table with follow = \"poll\""

@@ -122,6 +122,12 @@ pub(super) async fn find_table(
              for UUIDs are possible"
         ));
     };
+    if matches!(id, IdType::Text { .. }) && column_type.contains("zerofill") {
+        return refuse(format!(
+            "the column {column} is {column_type}: queries return its values with leading zeros, and the binary log has \
+             them without; set type = \"integer\" for the ids"
+        ));
+    }
     // Queries return a UUID as a text. Only the log has its bytes.
     if kind == ColumnKind::Uuid && options.poll.is_none() {
         let version: Option<String> =
