@@ -96,6 +96,13 @@ impl Decision {
         }
     }
 
+    /// Keeps the response to a request with a body out of the negative cache, because the response may depend on the body.
+    pub(crate) fn forget_request_if(&mut self, has_body: bool) {
+        if has_body {
+            self.request = None;
+        }
+    }
+
     /// Records a 404 response, unless the headers of the request or the response forbid the cache to store the
     /// response.
     pub(crate) fn not_found(&self, headers: &HeaderMap) {

@@ -148,10 +148,11 @@ where
                 inner, routes, by_head, lessons, parts, body,
             ));
         }
-        let ByHead::Decided(index, decision) = by_head else {
+        let ByHead::Decided(index, mut decision) = by_head else {
             let request = Request::from_parts(parts, GuardedBody::unread(body));
             return GuardFuture::passed(self.inner.call(request), None);
         };
+        decision.forget_request_if(!body.is_end_stream());
         let route = &self.routes[index];
         #[cfg(feature = "proxy")]
         VerdictSlot::write(&parts.extensions, &route.name, decision.verdict);
@@ -184,6 +185,7 @@ where
         }
         _ => None,
     };
+    let has_body = !body.is_end_stream();
     let lesson_bytes = lessons.as_ref().and_then(Lessons::max_request_bytes);
     // An error means that the client has disconnected or that its body is malformed, so the request cannot be
     // forwarded.
@@ -193,7 +195,6 @@ where
     if let (Some(lessons), Some(text)) = (&mut lessons, &text) {
         lessons.read_request(text);
     }
-    #[cfg_attr(not(feature = "layer"), expect(unused_mut))]
     let (index, mut decision) = match by_head {
         ByHead::Unguarded => {
             let answer = inner.call(Request::from_parts(parts, body)).await?;
@@ -207,6 +208,7 @@ where
             }
         }
     };
+    decision.forget_request_if(has_body);
     #[cfg(feature = "layer")]
     let turn = turn::take(&routes[index], &parts.method, &mut decision).await;
     #[cfg(feature = "proxy")]

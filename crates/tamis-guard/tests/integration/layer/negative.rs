@@ -102,6 +102,19 @@ async fn a_success_for_an_id_ends_its_refusals() {
     assert_eq!(guarded.get("/products/7").await, StatusCode::OK);
 }
 
+/// The upstream service may respond with 404 because of the body.
+#[tokio::test]
+async fn a_404_for_a_request_with_a_body_is_not_kept() {
+    let mut guarded = Guarded::of_products(|_| {});
+    for _ in 0..2 {
+        let request = Request::get("/products/500").body(Full::from("a body")).unwrap();
+        assert_eq!(guarded.answer(request).await.status(), StatusCode::NOT_FOUND);
+        assert_eq!(guarded.reached(), 1);
+    }
+    twice(&mut guarded, "/products/500").await;
+    assert_eq!(guarded.reached(), 1);
+}
+
 #[tokio::test]
 async fn a_stale_set_refuses_no_request_because_of_a_404() {
     let ids = products();

@@ -4,7 +4,7 @@ use std::hash::Hasher as _;
 use std::sync::LazyLock;
 
 use http::Method;
-use http::header::HeaderName;
+use http::header::{CONTENT_LENGTH, HeaderName, TRANSFER_ENCODING};
 use http::request::Parts;
 use siphasher::sip128::{Hasher128 as _, SipHasher13};
 
@@ -31,7 +31,8 @@ pub struct RequestKey(u128);
 
 impl RequestKey {
     /// Returns the key of a request. Returns `None` if the method is neither GET nor HEAD, because the cache stores
-    /// only responses to GET and HEAD.
+    /// only responses to GET and HEAD. Also returns `None` if the head announces a body, because the key does not contain
+    /// the body.
     ///
     /// # Panics
     ///
@@ -45,6 +46,10 @@ impl RequestKey {
             SipHasher13::new_with_key(&key)
         });
         if !matches!(parts.method, Method::GET | Method::HEAD) {
+            return None;
+        }
+        let has_length = parts.headers.get_all(CONTENT_LENGTH).iter().any(|length| length != "0");
+        if has_length || parts.headers.contains_key(TRANSFER_ENCODING) {
             return None;
         }
         let mut hasher = *HASHER;
@@ -116,6 +121,19 @@ pub(super) mod tests {
             RequestKey::of(&request.body(()).unwrap().into_parts().0).unwrap()
         };
         assert_ne!(of(joined), of(split.header("cookie", "user=1")));
+        for (name, value, is_kept) in [
+            ("content-length", "0", true),
+            ("content-length", "9", false),
+            ("transfer-encoding", "chunked", false),
+        ] {
+            let request =
+                Request::builder().uri("/products/7").header(name, value).body(()).unwrap();
+            assert_eq!(
+                RequestKey::of(&request.into_parts().0).is_some(),
+                is_kept,
+                "{name}: {value}"
+            );
+        }
         let post = Request::builder().method("POST").uri("/products/7").body(()).unwrap();
         assert_eq!(RequestKey::of(&post.into_parts().0), None);
     }
