@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use tamis_sources::{IdType, MysqlOptions, SyncState};
 
-use crate::checker::{Dir, has, id_set, knows, text, wait_synced, wait_until};
+use crate::checker::{Dir, has, id_set, knows, read_again, text, wait_synced, wait_until};
 use crate::fold::Fold;
 use crate::server::{Session, Shop};
 use crate::stories::follow::{continued, follow_as, polled, refused_as, shop, start, with};
@@ -194,24 +194,42 @@ fn a_deletion_deletes_no_other_spelling_that_exists() {
 #[test]
 fn a_polled_deletion_in_another_spelling_deletes_no_row() {
     let mut shop = shop();
-    let uuid = "67e55044-10b1-426f-9247-bb680e5fe0c8";
-    for (name, id, row, deleted) in [
-        ("spelled", text(), "ABC", "abc"),
-        ("uuids", IdType::Uuid, uuid, "67E55044-10B1-426F-9247-BB680E5FE0C8"),
-    ] {
-        let gone = "00000000-0000-0000-0000-000000000000";
-        let mysql = texts(&mut shop, name, "utf8mb4_general_ci", &[row, gone]);
-        shop.run(&format!("CREATE TABLE deleted_{name} (id VARCHAR(40))"));
-        shop.run(&format!("INSERT INTO deleted_{name} VALUES ('{deleted}'), ('{gone}')"));
-        let mysql = with(&polled(&mysql, "at", 50), |poll| {
-            poll.deletions = Some(format!("SELECT id FROM deleted_{name}"));
-        });
-        let (ids, source) = follow_as(id, &mysql);
-        shop.run(&format!("DELETE FROM {name} WHERE id = '{gone}'"));
-        // The same poll reads both deletions.
-        wait_until(&source, "the deletion", || !has(&ids, gone));
-        assert!(has(&ids, row) && has(&ids, deleted), "{name}: {:?}", source.status());
-        assert_eq!(source.status().generations, 1);
+    let mysql = texts(&mut shop, "spelled", "utf8mb4_general_ci", &["ABC", "gone"]);
+    shop.run("CREATE TABLE deleted_ids (id VARCHAR(40))");
+    shop.run("INSERT INTO deleted_ids VALUES ('abc'), ('gone')");
+    let mysql = with(&polled(&mysql, "at", 50), |poll| {
+        poll.deletions = Some("SELECT id FROM deleted_ids".to_owned());
+    });
+    let (ids, source) = follow_as(text(), &mysql);
+    shop.run("DELETE FROM spelled WHERE id = 'gone'");
+    // The same poll reads both deletions.
+    wait_until(&source, "the deletion", || !has(&ids, "gone"));
+    assert!(has(&ids, "ABC") && has(&ids, "abc"), "{:?}", source.status());
+    assert_eq!(source.status().generations, 1);
+    refused_as(IdType::Uuid, &mysql, "deletions needs a column of the type BINARY(16) or UUID");
+}
+
+#[test]
+fn a_deleted_uuid_deletes_no_other_spelling_that_exists() {
+    let mut shop = shop();
+    let [usual, upper, plain] = [
+        "67e55044-10b1-426f-9247-bb680e5fe0c8",
+        "67E55044-10B1-426F-9247-BB680E5FE0C8",
+        "67e5504410b1426f9247bb680e5fe0c8",
+    ];
+    for (name, collation, other) in
+        [("upper", "utf8mb4_bin", upper), ("plain", "utf8mb4_general_ci", plain)]
+    {
+        let mysql = texts(&mut shop, name, collation, &[usual, other]);
+        let (ids, source) = follow_as(IdType::Uuid, &mysql);
+        let new = "00000000-0000-0000-0000-000000000000";
+        shop.run(&format!("DELETE FROM {name} WHERE id = '{usual}'"));
+        shop.run(&format!("INSERT INTO {name} (id) VALUES ('{new}')"));
+        wait_until(&source, "the new row", || has(&ids, new));
+        assert!(knows(&ids, usual) && knows(&ids, other), "{collation}");
+        shop.run(&format!("DELETE FROM {name} WHERE id = '{other}'"));
+        read_again(&source, || source.rebuild());
+        assert!(!has(&ids, usual), "{collation}");
     }
 }
 

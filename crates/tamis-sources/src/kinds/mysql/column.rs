@@ -94,6 +94,12 @@ impl ColumnKind {
         }
     }
 
+    /// Tests whether different values are always different ids. For UUIDs in a text column, a text in uppercase and a
+    /// text without hyphens are the same id as the usual text.
+    pub(super) fn is_one_to_one(self, id: &IdType) -> bool {
+        *id != IdType::Uuid || !matches!(self, Self::Text(_))
+    }
+
     /// Returns the text of a value of a query. Returns `None` for NULL and for values that are not ids.
     pub(super) fn text(self, value: &Value) -> Option<Cow<'_, [u8]>> {
         match (value, self) {

@@ -50,6 +50,12 @@ impl PolledTable for MysqlTable {
         let open = Server::open_for_polls(options, id_type, column);
         let server = runtime.wait(open)?;
         let table = server.table.clone();
+        // In a text column, one UUID may have several texts, but a deleted row has only one of these texts.
+        if poll.deletions.is_some() && !table.kind.is_one_to_one(id_type) {
+            let message = "deletions needs a column of the type BINARY(16) or UUID: a text column may have one UUID \
+                in upper and in lower case, and with and without hyphens";
+            return Err(SourceError::Preflight(message.to_owned()));
+        }
         let (id, from) = (quoted(&table.column), table.quoted());
         let all_ids = table.select(&format!("{id} IS NOT NULL"));
         let column = column.map(quoted);

@@ -112,47 +112,17 @@ pub(super) async fn find_table(
         let names = names.join(", ");
         return refuse(format!("the table {name} has no column {column}; it has: {names}"));
     };
-    let Column { name: column_name, data_type, column_type, charset, collation, .. } =
-        &columns[place];
-    let kind = ColumnKind::of(data_type, column_type, charset);
-    let Some(kind) = kind.filter(|kind| kind.fits(id)) else {
-        return refuse(format!(
-            "the column {column} is {column_type} {charset}, which holds no ids of the configured type; \
-             integers, DECIMAL without a fraction, texts in utf8mb4, latin1, gbk and gb2312, and UUID or BINARY(16) \
-             for UUIDs are possible"
-        ));
-    };
-    if matches!(id, IdType::Text { .. }) && column_type.contains("zerofill") {
-        return refuse(format!(
-            "the column {column} is {column_type}: queries return its values with leading zeros, and the binary log has \
-             them without; set type = \"integer\" for the ids"
-        ));
-    }
+    let (kind, fold) = id_column(&columns[place], id, options)?;
     // Queries return a UUID as a text. Only the log has its bytes.
     if kind == ColumnKind::Uuid && options.poll.is_none() {
         let version: Option<String> =
             connection.query_first("SELECT VERSION()").await.map_err(explained)?;
         check_uuids(&version.unwrap_or_default())?;
     }
-    let is_text = matches!(id, IdType::Text { .. }) && !options.exact;
-    let fold = match kind {
-        ColumnKind::Text(Charset::Utf8) if is_text => Fold::of_collation(collation),
-        // For a comparison, the server converts the text of the request to the character set of the column, or the
-        // column to the character set of the request. This choice decides which texts are equal.
-        ColumnKind::Text(_) if is_text => None,
-        _ => Some(Fold::Exact),
-    };
-    let Some(fold) = fold else {
-        let is_utf8 = kind == ColumnKind::Text(Charset::Utf8);
-        let charset = if is_utf8 { charset.as_str() } else { "utf8mb4" };
-        return refuse(format!(
-            "the column {column} has the collation {collation}, and the guard does not know which texts are equal under \
-             it; if requests write each id exactly as the table has it, set exact = true in the source; or give the \
-             column another collation, such as {charset}_bin, {charset}_general_ci or {charset}_unicode_520_ci"
-        ));
-    };
+    let Column { name: column_name, data_type, .. } = &columns[place];
     // The log also contains deletions of old row versions, whose ids may still exist.
     let is_unique = table_type != "SYSTEM VERSIONED"
+        && kind.is_one_to_one(id)
         && is_unique(connection, database, name, column_name).await.map_err(explained)?;
     let (condition, filter) = find_condition(options, &columns)?;
     let has_index = has_index(connection, database, name, column_name).await;
@@ -172,6 +142,49 @@ pub(super) async fn find_table(
         filter,
         shape: format!("{columns:?} {is_unique}"),
     })
+}
+
+/// Returns how a column stores ids, and how texts are folded. Rejects a column that cannot hold ids of the type.
+fn id_column(
+    column: &Column,
+    id: &IdType,
+    options: &MysqlOptions,
+) -> Result<(ColumnKind, Fold), SourceError> {
+    let Column { name, data_type, column_type, charset, collation, .. } = column;
+    let refuse = |message: String| Err(SourceError::Preflight(message));
+    let kind = ColumnKind::of(data_type, column_type, charset);
+    let Some(kind) = kind.filter(|kind| kind.fits(id)) else {
+        return refuse(format!(
+            "the column {name} is {column_type} {charset}, which holds no ids of the configured type; \
+             integers, DECIMAL without a fraction, texts in utf8mb4, latin1, gbk and gb2312, and UUID or BINARY(16) \
+             for UUIDs are possible"
+        ));
+    };
+    let is_text = matches!(id, IdType::Text { .. });
+    if is_text && column_type.contains("zerofill") {
+        return refuse(format!(
+            "the column {name} is {column_type}: queries return its values with leading zeros, and the binary log has \
+             them without; set type = \"integer\" for the ids"
+        ));
+    }
+    let fold = match kind {
+        _ if !is_text || options.exact => Some(Fold::Exact),
+        ColumnKind::Text(Charset::Utf8) => Fold::of_collation(collation),
+        // For a comparison, the server converts the text of the request to the character set of the column, or the
+        // column to the character set of the request. This choice decides which texts are equal.
+        ColumnKind::Text(_) => None,
+        _ => Some(Fold::Exact),
+    };
+    if let Some(fold) = fold {
+        return Ok((kind, fold));
+    }
+    let is_utf8 = kind == ColumnKind::Text(Charset::Utf8);
+    let charset = if is_utf8 { charset.as_str() } else { "utf8mb4" };
+    refuse(format!(
+        "the column {name} has the collation {collation}, and the guard does not know which texts are equal under \
+         it; if requests write each id exactly as the table has it, set exact = true in the source; or give the \
+         column another collation, such as {charset}_bin, {charset}_general_ci or {charset}_unicode_520_ci"
+    ))
 }
 
 /// Rejects a version of MariaDB that logs the bytes of the type `UUID` in another order than the text (MDEV-29959).
