@@ -9,6 +9,7 @@ mod error;
 mod file;
 mod ids;
 mod learn;
+mod max_tables;
 mod one_route;
 mod proxy;
 mod read;

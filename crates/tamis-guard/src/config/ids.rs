@@ -178,36 +178,3 @@ fn publication(name: &str, table: &file::Publish) -> Result<PublicationOptions, 
     set_to(&mut options.history_bytes, table.history.map(bytes));
     Ok(options)
 }
-
-#[cfg(all(test, feature = "sources"))]
-mod tests {
-    use crate::config::Config;
-
-    #[test]
-    fn the_time_to_live_of_a_404_is_long_only_if_the_source_reports_updates() {
-        let mysql = "kind = \"mysql\", url = \"mysql://a@b/c\", table = \"d\", column = \"id\"";
-        let postgres = mysql.replace("mysql", "postgres");
-        let polled = ", follow = \"poll\", changed = \"updated_at\"";
-        for (source, negative, seconds) in [
-            (mysql, "", 600),
-            (&postgres, "", 600),
-            (&format!("{mysql}, follow = \"log\""), "", 600),
-            (mysql, "negative = { ttl = \"5s\" }", 5),
-            (mysql, "negative = { requests = 7 }", 600),
-            (&format!("{mysql}{polled}"), "", 10),
-            (&format!("{postgres}{polled}"), "", 10),
-            ("kind = \"lines\", path = \"ids.txt\"", "", 10),
-            ("kind = \"lines\", path = \"ids.txt\"", "negative = { ttl = \"1h\" }", 3600),
-        ] {
-            let text = format!(
-                "proxy = {{ upstream = \"http://127.0.0.1:9\" }}
-                [ids.products]
-                source = {{ {source} }}
-                {negative}"
-            );
-            let config = Config::parse(&text, "guard.toml").unwrap();
-            let (_, set) = config.set_configs().next().unwrap();
-            assert_eq!(set.options.negative_for.as_secs(), seconds, "{source} {negative}");
-        }
-    }
-}

@@ -29,9 +29,6 @@ use crate::config::setting::InvalidValue;
 use fields::SourceFields;
 pub(super) use file::{Filter, Lines};
 
-/// The maximum number of tables of one set.
-pub(crate) const MAX_TABLES: usize = 1024;
-
 /// The table of a source, such as `source = { kind = "lines", path = "ids.txt" }`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
@@ -91,9 +88,4 @@ impl SourceTable {
     pub(super) fn kinds(&self, folder: &Path) -> Result<Vec<Arc<dyn SourceKind>>, InvalidValue> {
         self.fields().kinds(folder)
     }
-}
-
-/// Returns the message about a set with too many tables.
-pub(crate) fn too_many() -> String {
-    format!("a set has at most {MAX_TABLES} tables")
 }

@@ -10,8 +10,9 @@ use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
 use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
 use tamis_sources::SourceKind;
 
+use crate::config::max_tables::{MAX_TABLES, too_many};
 use crate::config::setting::{InvalidValue, invalid};
-use crate::config::source::{MAX_TABLES, SourceTable, too_many};
+use crate::config::source::SourceTable;
 
 /// The field `source` of a set: the table `source = { … }`, or the list `[[ids.NAME.source]]`.
 #[derive(Clone, Debug, PartialEq)]

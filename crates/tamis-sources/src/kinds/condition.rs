@@ -10,14 +10,18 @@
 //!                                                                               └──▶ Truth of a row in the log
 //! ```
 
+mod expression;
 mod field;
+mod invalid_condition;
 mod parse;
 mod sql;
 mod truth;
 
+pub(crate) use crate::kinds::condition::expression::ColumnName;
+use crate::kinds::condition::expression::{Expression, Operator};
 use crate::kinds::condition::field::Test;
-pub(crate) use crate::kinds::condition::field::{Field, FieldKind};
-pub use crate::kinds::condition::parse::InvalidCondition;
+pub(crate) use crate::kinds::condition::field::{BoundColumn, Field, FieldKind};
+pub use crate::kinds::condition::invalid_condition::InvalidCondition;
 pub(crate) use crate::kinds::condition::parse::split_quoted;
 use crate::kinds::condition::sql::Sql;
 use crate::kinds::condition::truth::Truth;
@@ -28,57 +32,6 @@ pub(crate) struct Condition {
     /// The columns, each of them once.
     columns: Vec<ColumnName>,
     root: Expression,
-}
-
-/// The name of a column in a condition.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct ColumnName {
-    pub(crate) name: String,
-    /// True if the name is in quotes. PostgreSQL converts a name without quotes to lowercase.
-    pub(crate) is_quoted: bool,
-}
-
-/// A part of a condition. A column is an index into [`Condition::columns`].
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Expression {
-    All(Vec<Expression>),
-    Any(Vec<Expression>),
-    Not(Box<Expression>),
-    Null(usize),
-    /// A column without a comparison: true for the boolean true, and for each number except 0.
-    Column(usize),
-    Compare(usize, Operator, Literal),
-    In(usize, Vec<Literal>),
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Operator {
-    Equal,
-    NotEqual,
-    Less,
-    LessOrEqual,
-    Greater,
-    GreaterOrEqual,
-}
-
-/// A value in a condition.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Literal {
-    Integer(i128),
-    Boolean(bool),
-    Text(String),
-}
-
-/// A column of the table that a condition tests.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct BoundColumn {
-    /// The quoted name for SQL.
-    pub(crate) sql: String,
-    pub(crate) kind: FieldKind,
-    /// True if the column may contain NULL.
-    pub(crate) is_nullable: bool,
-    /// The type as SQL, for messages.
-    pub(crate) full_type: String,
 }
 
 /// A condition whose columns were found in the table.
@@ -99,7 +52,8 @@ enum BoundExpression {
 impl Condition {
     /// Parses a condition.
     pub(crate) fn parse(text: &str) -> Result<Self, InvalidCondition> {
-        parse::parse(text)
+        let (columns, root) = parse::parse(text)?;
+        Ok(Self { columns, root })
     }
 
     /// Parses the condition of a source that follows the log. Returns `None` if the source has no condition, or if the
@@ -161,7 +115,7 @@ fn bind(
     };
     let test = |column: usize, test: Result<Test, String>| {
         let message = |why| {
-            InvalidCondition(format!(
+            InvalidCondition::new(format!(
                 "the column {} is {}{why}",
                 columns[column].sql, columns[column].full_type
             ))

@@ -45,6 +45,7 @@ mod definition;
 mod explain;
 mod follower;
 mod full_read;
+mod id_column;
 mod log_place;
 mod lsn;
 mod options;

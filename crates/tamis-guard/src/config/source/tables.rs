@@ -4,8 +4,8 @@ use std::collections::HashSet;
 
 use serde::Deserialize;
 
+use crate::config::max_tables::{MAX_TABLES, too_many};
 use crate::config::setting::{InvalidValue, invalid};
-use crate::config::source::{MAX_TABLES, too_many};
 use crate::config::units::OneOrMany;
 
 /// The field `tables = "orders_{00..15}"`, or a list of names. Each name may contain one range.

@@ -4,8 +4,8 @@ use std::borrow::Cow;
 use std::cmp::Ordering;
 
 use crate::ids::fold::Fold;
+use crate::kinds::condition::expression::{Literal, Operator};
 use crate::kinds::condition::truth::Truth;
-use crate::kinds::condition::{Literal, Operator};
 
 /// The way in which a column compares values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,6 +18,18 @@ pub(crate) enum FieldKind {
     Ascii(Fold),
     /// A type whose comparison the source does not know. Only the test for NULL is possible.
     Other,
+}
+
+/// A column of the table that a condition tests.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct BoundColumn {
+    /// The quoted name for SQL.
+    pub(crate) sql: String,
+    pub(crate) kind: FieldKind,
+    /// True if the column may contain NULL.
+    pub(crate) is_nullable: bool,
+    /// The type as SQL, for messages.
+    pub(crate) full_type: String,
 }
 
 /// The value of a column in a row of the log.

@@ -9,10 +9,8 @@
 //! value      = integer | 'text' | "TRUE" | "FALSE"
 //! ```
 
-use std::fmt;
-
-use crate::errors::source_error::SourceError;
-use crate::kinds::condition::{ColumnName, Condition, Expression, Literal, Operator};
+use crate::kinds::condition::expression::{ColumnName, Expression, Literal, Operator};
+use crate::kinds::condition::invalid_condition::InvalidCondition;
 
 /// The maximum length of a condition in bytes.
 const MAX_BYTES: usize = 8192;
@@ -35,37 +33,17 @@ const OPERATORS: [(&str, Operator); 7] = [
 const FORMS: &str = "a condition has the forms: deleted_at IS NULL, status = 'active', status IN (1, 2), and \
     combinations of these forms with NOT, AND, OR and parentheses";
 
-/// The error for a condition that a source cannot evaluate for rows of a log.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct InvalidCondition(pub(super) String);
-
-impl InvalidCondition {
-    pub(crate) fn new(message: String) -> Self {
-        Self(message)
-    }
-
-    /// Returns the error of a source that has this condition.
-    pub(crate) fn into_error(self) -> SourceError {
-        SourceError::Preflight(format!("where: {self}"))
-    }
-}
-
-impl fmt::Display for InvalidCondition {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for InvalidCondition {}
-
-pub(super) fn parse(text: &str) -> Result<Condition, InvalidCondition> {
+/// Parses a condition. Returns its columns, each of them once, and its expression.
+pub(super) fn parse(text: &str) -> Result<(Vec<ColumnName>, Expression), InvalidCondition> {
     if text.len() > MAX_BYTES {
-        return Err(InvalidCondition(format!("the condition is longer than {MAX_BYTES} bytes")));
+        return Err(InvalidCondition::new(format!(
+            "the condition is longer than {MAX_BYTES} bytes"
+        )));
     }
     let mut parser = Parser { text, rest: text, columns: Vec::new(), depth: 0 };
     let root = parser.condition()?;
     match parser.rest.is_empty() {
-        true => Ok(Condition { columns: parser.columns, root }),
+        true => Ok((parser.columns, root)),
         false => Err(parser.unexpected()),
     }
 }
@@ -106,7 +84,7 @@ impl<'t> Parser<'t> {
         if self.depth > MAX_DEPTH {
             let message =
                 format!("the condition has more than {MAX_DEPTH} levels of parentheses and NOT");
-            return Err(InvalidCondition(message));
+            return Err(InvalidCondition::new(message));
         }
         let part = if self.keyword("NOT") {
             Expression::Not(Box::new(self.part()?))
@@ -160,7 +138,7 @@ impl<'t> Parser<'t> {
             Some(quote) => {
                 let (name, after) = rest[1..].split_once(quote).ok_or_else(|| self.unexpected())?;
                 if after.starts_with(quote) || name.contains(char::is_control) {
-                    return Err(InvalidCondition(
+                    return Err(InvalidCondition::new(
                         "the name of a column must not contain a quote or a control character"
                             .to_owned(),
                     ));
@@ -178,7 +156,7 @@ impl<'t> Parser<'t> {
         self.rest = after.trim_start();
         if self.rest.starts_with('.') {
             let message = format!("write the column after {name:?} without the name of its table");
-            return Err(InvalidCondition(message));
+            return Err(InvalidCondition::new(message));
         }
         let column = ColumnName { name: name.to_owned(), is_quoted: quote.is_some() };
         let known = self.columns.iter().position(|it| *it == column);
@@ -192,22 +170,22 @@ impl<'t> Parser<'t> {
         let rest = self.rest.trim_start();
         if rest.starts_with('\'') {
             let (text, after) = split_quoted(rest).ok_or_else(|| {
-                InvalidCondition(format!("the text {rest:?} has no closing quote"))
+                InvalidCondition::new(format!("the text {rest:?} has no closing quote"))
             })?;
             self.rest = after;
             if text.contains(['\\', '\0']) {
                 let message = "a text must not contain a backslash or a zero byte";
-                return Err(InvalidCondition(message.to_owned()));
+                return Err(InvalidCondition::new(message.to_owned()));
             }
             return Ok(Literal::Text(text));
         }
         if rest.starts_with('"') {
             let message = format!("write texts in single quotes, at {rest:?}");
-            return Err(InvalidCondition(message));
+            return Err(InvalidCondition::new(message));
         }
         if self.keyword("NULL") {
             let message = "a comparison with NULL is never true; write IS NULL or IS NOT NULL";
-            return Err(InvalidCondition(message.to_owned()));
+            return Err(InvalidCondition::new(message.to_owned()));
         }
         if self.keyword("TRUE") {
             return Ok(Literal::Boolean(true));
@@ -261,7 +239,7 @@ impl<'t> Parser<'t> {
             true => "it ends too early".to_owned(),
             false => format!("it cannot be read from {rest:?} on"),
         };
-        InvalidCondition(format!("{place}; {FORMS}"))
+        InvalidCondition::new(format!("{place}; {FORMS}"))
     }
 }
 
@@ -332,9 +310,8 @@ mod tests {
 
     #[test]
     fn a_column_is_found_once_for_each_spelling() {
-        let condition = parse("a = 1 AND (A = 2 OR a = 3) AND `a` = 4 AND 状态 = 5").unwrap();
-        let names: Vec<_> =
-            condition.columns().iter().map(|it| (&*it.name, it.is_quoted)).collect();
+        let (columns, _) = parse("a = 1 AND (A = 2 OR a = 3) AND `a` = 4 AND 状态 = 5").unwrap();
+        let names: Vec<_> = columns.iter().map(|it| (&*it.name, it.is_quoted)).collect();
         assert_eq!(names, [("a", false), ("A", false), ("a", true), ("状态", false)]);
     }
 

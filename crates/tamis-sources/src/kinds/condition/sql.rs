@@ -3,12 +3,13 @@
 
 use std::fmt;
 
-use crate::kinds::condition::{BoundColumn, Expression, FieldKind, Literal, Operator};
+use crate::kinds::condition::expression::{Expression, Literal, Operator};
+use crate::kinds::condition::field::{BoundColumn, FieldKind};
 
 /// Writes an expression as SQL.
 pub(super) struct Sql<'e> {
     pub(super) expression: &'e Expression,
-    /// The columns of the condition, in the order of [`Condition::columns`](super::Condition::columns).
+    /// The columns of the condition, in its order.
     pub(super) columns: &'e [BoundColumn],
 }
 

@@ -8,8 +8,8 @@ use crate::kinds::condition::{
 };
 use crate::kinds::mysql::charset::Charset;
 use crate::kinds::mysql::column::{Column, ColumnKind};
+use crate::kinds::mysql::numbers::signed;
 use crate::kinds::mysql::quoted::quoted;
-use crate::kinds::mysql::row_events::signed;
 
 /// A condition on the rows of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -17,8 +17,9 @@ use std::collections::HashMap;
 use mysql_async::Value;
 
 use crate::kinds::mysql::condition::RowCondition;
-use crate::kinds::mysql::decimal::decimal_bytes;
+use crate::kinds::mysql::numbers::{decimal_bytes, signed};
 use crate::kinds::mysql::table::Table;
+use crate::kinds::mysql::unreadable::Unreadable;
 
 /// The maximum number of tables per transaction whose maps the decoder keeps. In a transaction with more than
 /// `MAX_TABLES` tables, the decoder does not find the rows of the further tables.
@@ -31,10 +32,6 @@ enum RowChange {
     Update,
     Delete,
 }
-
-/// The event cannot be decoded: it ends too early, has an unknown column type, or does not contain the id.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct Unreadable;
 
 /// The id of a row before and after a change. `None` stands for NULL, for a row that does not exist, and for a row that
 /// does not satisfy the condition of the source.
@@ -221,14 +218,6 @@ fn as_sql(bytes: &[u8], kind: u8) -> Result<Value, Unreadable> {
         15 | 246 | 249..=254 => Ok(Value::Bytes(bytes.to_vec())),
         _ => Err(Unreadable),
     }
-}
-
-/// Returns the signed integer of up to 8 bytes, in the little-endian order of the log. Returns `None` for more bytes.
-pub(super) fn signed(bytes: &[u8]) -> Option<i64> {
-    let is_negative = bytes.last().is_some_and(|byte| byte & 0x80 != 0);
-    let mut wide = [if is_negative { 0xff } else { 0 }; 8];
-    wide.get_mut(..bytes.len())?.copy_from_slice(bytes);
-    Some(i64::from_le_bytes(wide))
 }
 
 /// A cursor over an event. Each method returns an error at the end of the event.

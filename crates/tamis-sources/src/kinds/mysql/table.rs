@@ -12,11 +12,11 @@ use crate::kinds::condition::InvalidCondition;
 use crate::kinds::mysql::charset::Charset;
 use crate::kinds::mysql::column::{Column, ColumnKind, columns, hex};
 use crate::kinds::mysql::condition::RowCondition;
-use crate::kinds::mysql::decimal::decimal_text;
 use crate::kinds::mysql::explain::explained;
+use crate::kinds::mysql::numbers::decimal_text;
 use crate::kinds::mysql::options::MysqlOptions;
 use crate::kinds::mysql::quoted::quoted;
-use crate::kinds::mysql::row_events::Unreadable;
+use crate::kinds::mysql::unreadable::Unreadable;
 
 /// The table and its id column, as read from the information schema.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -7,11 +7,11 @@ use tokio::runtime::Runtime;
 use crate::errors::source_error::SourceError;
 use crate::ids::id::IdType;
 use crate::kinds::postgres::address::Address;
+use crate::kinds::postgres::id_column::IdColumn;
 use crate::kinds::postgres::options::PostgresOptions;
 use crate::kinds::postgres::polled::find;
 use crate::kinds::postgres::row_reader::RowReader;
 use crate::kinds::postgres::server::Server;
-use crate::kinds::postgres::table::IdColumn;
 use crate::source::audit_source::AuditSource;
 use crate::source::runtime::{runtime, with_timeout};
 

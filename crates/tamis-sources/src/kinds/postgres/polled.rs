@@ -23,12 +23,13 @@ use crate::kinds::postgres::column::ColumnKind;
 use crate::kinds::postgres::definition::{LINEAGE, TREE};
 use crate::kinds::postgres::explain::explained;
 use crate::kinds::postgres::full_read::{FullRead, Snapshot};
+use crate::kinds::postgres::id_column::IdColumn;
 use crate::kinds::postgres::options::PostgresOptions;
 use crate::kinds::postgres::preflight::{
     TableName, check_text_encoding, check_version, find_table,
 };
 use crate::kinds::postgres::server::{SERVER_IDENTITY, connect, rows};
-use crate::kinds::postgres::table::{ChangeColumn, IdColumn, check_change_column, check_column};
+use crate::kinds::postgres::table::{ChangeColumn, check_change_column, check_column};
 use crate::source::run::Run;
 
 /// The oldest supported version of PostgreSQL. The catalog of older versions lacks columns that the queries need.

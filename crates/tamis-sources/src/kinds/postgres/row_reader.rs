@@ -9,8 +9,8 @@ use crate::errors::source_error::SourceError;
 use crate::kinds::postgres::address::Address;
 use crate::kinds::postgres::column::ColumnKind;
 use crate::kinds::postgres::explain::explained;
+use crate::kinds::postgres::id_column::IdColumn;
 use crate::kinds::postgres::server::SERVER_IDENTITY;
-use crate::kinds::postgres::table::IdColumn;
 use crate::source::runtime::{ROW_TIMEOUT, row_timeout_error};
 
 /// A connection whose queries use one snapshot of the database.

@@ -9,9 +9,9 @@ use crate::ids::id::IdType;
 use crate::kinds::postgres::column::ColumnKind;
 use crate::kinds::postgres::definition::{HAS_IDENTITY, TREE, UNIQUE_INDEXES};
 use crate::kinds::postgres::explain::explained;
+use crate::kinds::postgres::id_column::IdColumn;
 use crate::kinds::postgres::options::PostgresOptions;
 use crate::kinds::postgres::preflight::TableName;
-use crate::kinds::postgres::table::IdColumn;
 
 /// Quoted names for SQL.
 pub(super) struct Quoted {

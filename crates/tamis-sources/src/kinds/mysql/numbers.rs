@@ -1,7 +1,15 @@
-//! The values of `DECIMAL` columns as the log contains them.
+//! Numbers as the log contains them.
 
 /// The number of bytes for a number of decimal digits below 9.
 const DIGIT_BYTES: [usize; 9] = [0, 1, 1, 2, 2, 3, 3, 4, 4];
+
+/// Returns the signed integer of up to 8 bytes, in the little-endian order of the log. Returns `None` for more bytes.
+pub(super) fn signed(bytes: &[u8]) -> Option<i64> {
+    let is_negative = bytes.last().is_some_and(|byte| byte & 0x80 != 0);
+    let mut wide = [if is_negative { 0xff } else { 0 }; 8];
+    wide.get_mut(..bytes.len())?.copy_from_slice(bytes);
+    Some(i64::from_le_bytes(wide))
+}
 
 /// Returns the number of bytes for some digits of a DECIMAL: 4 bytes for each 9 digits, and fewer bytes for the
 /// remaining digits.
