@@ -315,9 +315,7 @@ mod tests {
         assert_eq!(seal(&|bytes| bytes[28] = 3), Err(DeltaError::Invalid("knowledge")));
         assert_eq!(seal(&|bytes| bytes[28] = 0), Err(DeltaError::Invalid("knowledge")));
         assert_eq!(seal(&|bytes| bytes[20..28].fill(0xff)), Err(DeltaError::Invalid("position")));
-        for changes in
-            [&b"\x071"[..], b"\x08x", b"\x84\x001", b"\x84\x80\x80\x01", b"\x041\x042", b""]
-        {
+        for changes in [&b"\x08x"[..], b"\x84\x001", b"\x84\x80\x80\x01", b"\x041\x042", b""] {
             let refused = seal(&|bytes| {
                 bytes.truncate(HEAD_BYTES);
                 bytes.extend(changes);
