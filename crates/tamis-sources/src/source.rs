@@ -21,10 +21,10 @@ pub(crate) mod stop_flag;
 mod two_sources;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::thread::{Builder, JoinHandle};
 
-use parking_lot::{Condvar, Mutex};
+use parking_lot::Mutex;
 
 use crate::ids::id_set::IdSet;
 use crate::source::kind::SourceKind;
@@ -72,17 +72,7 @@ impl Source {
         options: SourceOptions,
     ) -> Self {
         ids.add_source();
-        let run = Arc::new(Run {
-            ids,
-            number,
-            options,
-            is_stopped: Arc::default(),
-            asked: AtomicU64::new(0),
-            fold: AtomicU8::new(0),
-            progress: Mutex::default(),
-            wake: Condvar::new(),
-            snapshots: Arc::default(),
-        });
+        let run = Arc::new(Run::new(ids, number, options));
         let worker = Arc::clone(&run);
         let watcher = Arc::clone(&run);
         let spawn = |name: &str, work: Box<dyn FnOnce() + Send>| {

@@ -90,6 +90,21 @@ pub struct Run {
 }
 
 impl Run {
+    /// Creates the state of the source with a number in a set.
+    pub(crate) fn new(ids: Arc<IdSet>, number: usize, options: SourceOptions) -> Self {
+        Self {
+            ids,
+            number,
+            options,
+            is_stopped: Arc::default(),
+            asked: AtomicU64::new(0),
+            fold: AtomicU8::new(0),
+            progress: Mutex::default(),
+            wake: Condvar::new(),
+            snapshots: Arc::default(),
+        }
+    }
+
     /// Returns the set that the source fills. Other sources may fill the same set. A reader must therefore change the
     /// ids only through the methods of `Run`, which change the ids of this source.
     #[must_use]

@@ -3,10 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, AtomicU64};
 use std::time::{Duration, Instant};
-
-use parking_lot::{Condvar, Mutex};
 
 use crate::ids::change_kind::ChangeKind;
 use crate::ids::generation::Generation;
@@ -54,17 +51,8 @@ struct Table {
 
 impl Table {
     fn new(ids: &Arc<IdSet>, number: usize, rows: &[u32]) -> Self {
-        let run = Run {
-            ids: Arc::clone(ids),
-            number,
-            options: SourceOptions { stale_after: Duration::MAX, ..SourceOptions::default() },
-            is_stopped: Arc::default(),
-            asked: AtomicU64::new(0),
-            fold: AtomicU8::new(0),
-            progress: Mutex::default(),
-            wake: Condvar::new(),
-            snapshots: Arc::default(),
-        };
+        let options = SourceOptions { stale_after: Duration::MAX, ..SourceOptions::default() };
+        let run = Run::new(Arc::clone(ids), number, options);
         Self {
             run,
             follow: Follow::default(),
