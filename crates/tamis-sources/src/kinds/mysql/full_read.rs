@@ -128,7 +128,7 @@ impl Server {
                 let bound = |i| low.wrapping_add(step.wrapping_mul(i));
                 (1..i128::from(ranges)).map(|i| bound(i).to_string()).collect()
             }
-            // The bounds would have to be UUIDs in the order of MariaDB.
+            // In MariaDB, a comparison of a UUID with a bound that is no whole UUID is NULL, so no range would find the row.
             ColumnKind::Uuid => Vec::new(),
             ColumnKind::Binary => {
                 (1..ranges).map(|i| format!("x'{:02x}'", 256 * i / ranges)).collect()
