@@ -6,9 +6,9 @@
 //! id < b₁ │ b₁ ≤ id < b₂ │ … │ bₙ ≤ id
 //! ```
 //!
-//! Each id is in at least one range, for any bounds and any order of the database. Proof: let bᵢ be the last bound with
-//! bᵢ ≤ id. Then id < bᵢ₊₁, or no further bound exists. Unsuitable bounds therefore only cost time. An id that is in
-//! two ranges is read twice, which is harmless.
+//! Each id is in at least one range, for any order of the database, and for any bounds that the database can compare with
+//! the id. Proof: let bᵢ be the last bound with bᵢ ≤ id. Then id < bᵢ₊₁, or no further bound exists. Unsuitable bounds
+//! therefore only cost time. An id that is in two ranges is read twice, which is harmless.
 
 use std::sync::Arc;
 
